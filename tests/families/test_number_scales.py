@@ -60,7 +60,8 @@ def test_honest_crowds_have_one_scale(seed):
     rng = np.random.default_rng(seed)
     made = wc.simulate.numbers(30, 8, bias=rng.uniform(0, 1), noise=(0.01, 3.0), random_state=seed)
     for value in (made.data.value, made.data.value + 5, np.exp(made.data.value / 2)):
-        assert different_scales(CrowdNumbers.from_arrays(made.data.task, made.data.worker, value)) is None  # fmt: skip
+        data = CrowdNumbers.from_arrays(made.data.task, made.data.worker, value)
+        assert different_scales(data) is None
 
 
 def test_a_bias_is_not_another_scale():

@@ -1,4 +1,4 @@
-"""The scale of numbers: logarithms that describe the disagreement better, and workers' own units."""
+"""The scale of numbers: whether logarithms describe it better, and who uses another unit."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -70,6 +70,13 @@ class TextAnswers(Answers):
         found = np.empty(len(self.n_words), dtype=object)
         found[:] = [written(forms[a:b]) for a, b in pairwise(ends)]
         return found
+
+    def capped(self, most: float) -> Self:
+        """Return the answers without a word or text that is more probable than ``most``."""
+        return replace(
+            self, word_confidence=np.minimum(self.word_confidence, most),
+            confidence=np.minimum(self.confidence, most),
+        )  # fmt: skip
 
     def attributes(self, known: Learned) -> dict[str, Any]:
         """Return texts, words and their probabilities."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.ids.packed_sort import stable_order
 from wisecrowd.core.item_answers import ItemAnswers
-from wisecrowd.core.pairs import NOBODY, CrowdPairs
+from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.families.comparisons import Votes, parts
@@ -74,9 +74,8 @@ def check_clusters(value: Any) -> None:
 
 def choose_clusters(data: CrowdPairs | CrowdRankings, cluster: str) -> Clusters:
     """Return the clusters of the votes; "auto" means workers if there are at least two."""
-    named = data.n_workers > 1 or data.workers.tolist() != [NOBODY]
     active = int((np.bincount(data.worker, data.weights, data.n_workers) > 0).sum())
-    found = named_clusters(cluster, named, active, data.n_annotations)
+    found = named_clusters(cluster, active, data.n_annotations)
     if found.by == "workers":
         return replace(found, code=data.worker)
     if found.by == "tasks":
@@ -85,33 +84,20 @@ def choose_clusters(data: CrowdPairs | CrowdRankings, cluster: str) -> Clusters:
     return found
 
 
-def named_clusters(cluster: str, named: bool, active: int, n_votes: int) -> Clusters:
+def named_clusters(cluster: str, active: int, n_votes: int) -> Clusters:
     """Return the kind of clusters without the codes of votes.
 
     Parameters
     ----------
     cluster : str
         The parameter of the user.
-    named : bool
-        Whether votes have workers.
     active, n_votes : int
         Workers with votes, and votes.
     """
     if cluster == "auto":
         cluster = "workers" if active >= 2 else "votes"
-        if active < 2 and named:
-            return Clusters("votes", None, n_votes, _one_worker())
     few = _few_workers(active) if cluster == "workers" and 2 <= active < FEW_CLUSTERS else None
     return Clusters(cluster, None, active if cluster == "workers" else n_votes, few)
-
-
-def _one_worker() -> Finding:
-    return Finding(
-        "one-worker", "info", 1.0, (),
-        "All votes are by one worker, so intervals say how sure this worker is and not how much "
-        "workers differ.",
-        "Ask more workers.",
-    )  # fmt: skip
 
 
 def _few_workers(number: int) -> Finding:

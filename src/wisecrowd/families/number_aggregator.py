@@ -29,7 +29,12 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, number_between
 from wisecrowd.engines.packed_numbers import PackedNumbers
-from wisecrowd.families.number_facts import least_variance, overall_mean, overall_variance
+from wisecrowd.families.number_facts import (
+    UNKNOWN_SHARE,
+    least_variance,
+    overall_mean,
+    overall_variance,
+)
 from wisecrowd.families.number_scales import (
     DIFFERENT_SCALES,
     different_scales,
@@ -442,15 +447,19 @@ def inside_labels(estimates: TaskEstimates, data: CrowdNumbers) -> TaskEstimates
 
 
 def with_unknown_noise(estimates: TaskEstimates, data: CrowdNumbers, scale: str) -> TaskEstimates:
-    """Return estimates whose errors may be as large as the numbers, if labels show no noise at all.
+    """Return estimates with the errors that are assumed if no task has two labels.
 
-    Labels do not show any if no task has two and all are equal, as a single number is.
+    Half of the variance of all labels is then noise. If all labels are equal, as a single one is,
+    errors may be as large as the numbers.
     """
-    if data.n_annotations == 0 or n_compared(data) > 0 or np.ptp(data.value) > 0:
+    if data.n_annotations == 0 or n_compared(data) > 0:
         return estimates
+    least = UNKNOWN_SHARE * overall_variance(data)
+    if not least > 0:
+        least = 1.0 if scale == "log" else float(data.value[0]) ** 2 or 1.0
     mean, variance = estimates
-    size = 1.0 if scale == "log" else float(abs(data.value[0])) or 1.0
-    return TaskEstimates(mean, np.maximum(variance, size**2))
+    labelled = labels_by_task(data) > 0
+    return TaskEstimates(mean, np.where(labelled, np.maximum(variance, least), variance))
 
 
 def worker_residuals(data: CrowdNumbers, estimates: Floats) -> dict[str, Floats]:

@@ -1,4 +1,4 @@
-r"""Workers whose numbers are a constant multiple of those of others, such as metres and millimetres.
+r"""Workers whose numbers are a constant multiple of those of others, such as other units.
 
 The logarithms of the absolute numbers are sums of an effect of the task and one of the worker,
 

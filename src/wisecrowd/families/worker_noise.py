@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.engines.number_shards import NumberShard
+from wisecrowd.families.number_facts import UNKNOWN_SHARE
 from wisecrowd.kernels.arguments import NumberPriors
 
 Floats = NDArray[np.float64]
 START_BIAS = 0.1  # variance of the biases at the start, as a share of the noise
 SMALLEST_RATIO = 0.1  # by which biases are scaled in one pass
 PSEUDO_TASKS = 2.0  # tasks at the variance of all labels
-UNKNOWN_SHARE = 0.5  # share of the variance that is noise if no task has two labels
 
 
 class NoiseStats(NamedTuple):

@@ -111,8 +111,8 @@ class NoiseLevels(NumberAggregator):
     worker_weight_ : (n_workers,)
         Expected :math:`1 / s` over its sum.
     truth_mean_, truth_variance_ : float
-        :math:`\mu` and :math:`\tau^2`, the moments of the tasks' means; in the second two tasks count
-        at the variance of all labels.
+        :math:`\mu` and :math:`\tau^2`, the moments of the tasks' means; in the second, two tasks
+        count at the variance of all labels.
 
     Notes
     -----
