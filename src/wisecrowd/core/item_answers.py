@@ -43,6 +43,8 @@ class ItemAnswers(Answers):
         Whether the 95% interval of the difference to the highest score contains 0.
     covariance : (n_items, n_items) float64, optional
         Covariance of the scores; None with very many items.
+    unknown : (n_items,) bool, optional
+        Whether the votes say nothing of the score, so that its interval is that before any vote.
     """
 
     scores: Floats
@@ -55,6 +57,7 @@ class ItemAnswers(Answers):
     component: Ints
     tied_with_best: NDArray[np.bool_]
     covariance: Floats | None = None
+    unknown: NDArray[np.bool_] | None = None
 
     alone: ClassVar[str] = (
         "intervals say how sure this worker is and not how much workers differ, and no item is the "

@@ -29,13 +29,10 @@ def only_worker(data: Annotations) -> Any:
     >>> only_worker(CrowdLabels.from_arrays(["t", "u"], ["ann", "ann"], ["a", "b"]))
     'ann'
     """
-    if data.n_workers > 1:
-        active = np.flatnonzero(np.bincount(data.worker, data.weights, data.n_workers) > 0)
-    else:
-        active = np.arange(data.n_workers)
-    if len(active) != 1 or data.n_annotations == 0:
+    worker = data.worker if data.weight is None else data.worker[data.weight > 0]
+    if len(worker) == 0 or (worker != worker[0]).any():
         return None
-    return data.workers[active].tolist()[0]
+    return data.workers[worker[:1]].tolist()[0]
 
 
 def one_worker_finding(worker: Any, claim: str) -> Finding:
