@@ -39,10 +39,10 @@ def with_ties(
     kinds = int(max(marked.kind.max(initial=0), chosen.kind.max(initial=0))) + 1
 
     def keys(task: Ints, start: Ints, end: Ints, kind: Ints) -> Ints:
-        place = (task.astype(np.int64) * width + start) * width + end
+        place = (task * width + start) * width + end
         return np.asarray(place * kinds + kind)
 
-    given = keys(data.task[marked.sequence], marked.start, marked.end, marked.kind)
+    given = keys(data.task[marked.sequence].astype(np.int64), marked.start, marked.end, marked.kind)
     found = keys(chosen.sequence, chosen.start, chosen.end, chosen.kind)
     spans, votes = np.unique(given, return_counts=True)
     place = np.minimum(np.searchsorted(spans, found), max(len(spans) - 1, 0))

@@ -85,11 +85,14 @@ def _classes(method: Any) -> Iterator[Case]:
         if len(classes) > 2 and (method.tags().binary or ordered):
             continue  # the middle of three ordered classes is the best answer, not a tie
         data = CrowdLabels.from_arrays(*_rows(*rows), classes=list(classes), **ordered)
-        most = 1 / len(classes) + NEAR
-        yield Case(what, data, lambda fit, most=most: _largest(fit.probas_) - most)
+        yield Case(what, data, _most_probable(1 / len(classes) + NEAR))
     rows = [(f"t{i}", "x", "ab"[i % 2]) for i in range(6)]
     data = CrowdLabels.from_arrays(*_rows(*rows), classes=["a", "b"], **ordered)
-    yield Case("one worker", data, lambda fit: _largest(fit.probas_) - MOST_ALONE, alone=True)
+    yield Case("one worker", data, _most_probable(MOST_ALONE), alone=True)
+
+
+def _most_probable(limit: float) -> Callable[[Any], float]:
+    return lambda fit: _largest(fit.probas_) - limit
 
 
 def _numbers(method: Any) -> Iterator[Case]:
