@@ -171,6 +171,11 @@ class Aggregator(Estimator):
         """Fit to annotations as a step of a larger analysis that reports findings of its own."""
         return self._fit_and_publish(labels, None, None, None, checks=False)
 
+    def _fit_for_targets(self, labels: Annotations, gold: Any) -> Self:
+        """Fit to the labels that a classifier learns from; those of one worker are supervision."""
+        several = only_worker(labels) is None
+        return self._fit_and_publish(labels, gold, None, None, checks=several)
+
     def _fit_and_publish(
         self, labels: Any, gold: Any, task_prior: Any, init: Any, *, checks: bool
     ) -> Self:
