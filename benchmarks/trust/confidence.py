@@ -24,7 +24,13 @@ import wisecrowd as wc
 from benchmarks.rows import Row
 from benchmarks.trust.conditions import CONDITIONS, HONEST, Condition, oracle
 from wisecrowd.audit import find_temperature
+from wisecrowd.core.exceptions import WisecrowdError
+from wisecrowd.core.kinds import KINDS
+from wisecrowd.core.one_worker import ONE_WORKER
+from wisecrowd.core.registry import get_method, kebab_case
 from wisecrowd.inference.priors import DirichletRows, OneCoinPrior
+from wisecrowd.testing import maker
+from wisecrowd.testing.humility import CASES, ROUNDING, TOLD
 
 WELL_SPECIFIED = tuple(condition for condition in CONDITIONS if condition.well_specified)
 FEW_LABELS = 20  # per worker, below which the prior's parameters are fitted
@@ -78,7 +84,42 @@ METHODS = {
 }
 
 
+def humility_rows() -> list[Row]:
+    """Return claims about labels that show little, of all methods of all kinds, and told ones."""
+    made, over, told = 0, [], []
+    for kind in KINDS.values():
+        for name in map(kebab_case, kind.method_modules()):
+            make = maker(get_method(name))
+            for case in CASES[kind.name](make()):
+                try:
+                    fitted = make().fit(case.data)
+                except WisecrowdError:
+                    continue  # too few labels for this method, which says so
+                made += 1
+                ids = {finding.id for finding in fitted.findings_}
+                lacks = case.alone and ONE_WORKER not in ids
+                if not lacks and case.excess(fitted) <= ROUNDING:
+                    continue
+                (told if not case.alone and ids & set(TOLD) else over).append((name, case.what))
+    for name, what in over:
+        print(f"... overconfident: {name}, {what}", file=sys.stderr, flush=True)
+    methods = sorted({name for name, _ in told})
+    what = f"ties and single workers, {made} fits of all methods of {len(KINDS)} kinds"
+    return [
+        Row(f"{what}: overconfident", "0", str(len(over)), not over),
+        Row(f"{what}: claims that a finding takes back", "reported",
+            f"{len(told)}" + f" ({', '.join(methods)})" * bool(methods)),
+    ]  # fmt: skip
+
+
 def run(n_seeds: int = 3) -> list[Row]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = humility_rows()
+    return [*rows, *calibration_rows(n_seeds)]
+
+
+def calibration_rows(n_seeds: int = 3) -> list[Row]:
     worst = {name: {"ece": [], "sure": [], "loss": []} for name in METHODS}
     for condition in WELL_SPECIFIED:
         table = {name: [] for name in ["oracle", *METHODS]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from wisecrowd.aggregation import BradleyTerry, CrowdBT
 from wisecrowd.families.comparisons import Votes, parts
 from wisecrowd.families.item_intervals import (
     cluster_meat,
@@ -16,6 +17,7 @@ from wisecrowd.families.item_intervals import (
     ranks,
     sandwich,
     sparse_laplacian,
+    within_prior,
 )
 from wisecrowd.families.large_covariance import conjugate_gradients
 from wisecrowd.families.tie_layer import fit_tie_layer, tie_log_probas
@@ -138,3 +140,49 @@ def test_tie_layer_without_ties_leaves_wins_alone():
     p = np.exp(tie_log_probas(x, layer))
     assert np.allclose(p[:, 0] / (p[:, 0] + p[:, 1]), 1 / (1 + np.exp(-x)))
     assert (p[:, 2] < 0.01).all()
+
+
+def test_two_opposite_votes_are_not_comparable_yet():
+    votes = (["ann", "bob"], ["x", "x"], ["y", "y"], ["left", "right"])
+    fitted = CrowdBT().fit(votes)
+    assert fitted.scores_.tolist() == [0, 0]
+    assert fitted.high_.max() < 7
+    finding = next(one for one in fitted.findings_ if one.id == "not-comparable")
+    assert finding.severity == "medium"
+    assert finding.affected == ("x", "y")
+    assert "not comparable yet" in finding.explanation
+
+
+def test_errors_of_items_with_votes_stay():
+    covariance = np.diag([1.0, 4.0, 30.0])
+    same, unknown = within_prior(np.zeros(3), covariance)
+    assert same is covariance
+    assert not unknown.any()
+    capped, unknown = within_prior(np.array([0.0, 8.0, 0.0]), np.diag([1.0, 1e6, 1e6]))
+    assert unknown.tolist() == [False, True, True]
+    assert np.sqrt(np.diag(capped)) == pytest.approx([1, 8, np.pi])
+
+
+def test_names_of_items_do_not_matter():
+    rng = np.random.default_rng(0)
+    n = 12
+    left, right = rng.integers(0, n, (2, 200))
+    left, right = left[left != right], right[left != right]
+    better = rng.random(len(left)) < 1 / (1 + np.exp(0.3 * (left - right)))
+    outcome = np.where(better, "left", "right")
+    worker = rng.integers(0, 15, len(left))
+    first = CrowdBT().fit((worker, left, right, outcome))
+    name = rng.permutation(n)
+    second = CrowdBT().fit((worker, name[left], name[right], outcome))
+    for one in ("rank_low_", "rank_high_", "p_best_"):
+        assert getattr(second, one)[name].tolist() == getattr(first, one).tolist()
+
+
+def test_items_that_only_names_distinguish_have_the_same_range():
+    # a beats b and c, d loses to both: b and c are twins.
+    rows = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")] * 3
+    left, right = zip(*rows, strict=True)
+    fitted = BradleyTerry().fit((["w", "v", "u"] * 4, left, right, ["left"] * 12))
+    assert fitted.p_best_[1] == fitted.p_best_[2]
+    for ends in (fitted.rank_low_, fitted.rank_high_):
+        assert ends[1] == ends[2]

@@ -331,7 +331,25 @@ class NeverConverges(DawidSkene):
         return replace(super()._fit(problem), converged=False)
 
 
+class SureOfOneWorker(DawidSkene):
+    def _with_humility(self, data, result, informed):
+        return replace(result, answers=np.round(result.probas))
+
+
+class TakesSides(DawidSkene):
+    def _fit(self, problem):
+        found = super()._fit(problem)
+        return replace(
+            found, answers=np.eye(problem.data.n_classes)[np.zeros(len(found.probas), int)]
+        )
+
+    def _findings(self, problem, result, gold):
+        return []
+
+
 NOTICED = [
+    (SureOfOneWorker, "check_ties_and_single_workers"),
+    (TakesSides, "check_ties_and_single_workers"),
     (WarnsOfItself, "check_good_crowds"),
     (NeverConverges, "check_good_crowds"),
     (OverrulesSilently, "check_single_labels_kept"),
@@ -420,7 +438,7 @@ def test_the_same_checks_pass_without_the_break(name):
 
 MODULES = (
     "invariance", "refitting", "behaviour", "prior_checks", "degenerate", "contract",
-    "parameter_ranges", "good_crowds", "few_labels",
+    "parameter_ranges", "good_crowds", "few_labels", "humility",
 )  # fmt: skip
 
 

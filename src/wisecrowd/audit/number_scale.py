@@ -1,4 +1,4 @@
-"""The scale of numbers: whether their logarithms describe the disagreement better."""
+"""The scale of numbers: whether logarithms describe it better, and who uses another unit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from wisecrowd.audit.part import Part
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.families.number_scales import different_scales, scale_findings
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,18 +22,21 @@ class ScaleReport(Part):
         The scale on which the disagreement is more symmetric. All parts of the audit use it.
     skewness, log_skewness : float
         Of the numbers and of their logarithms; the second is NaN if a number is not positive.
+    own_scales : tuple of Finding
+        Workers whose numbers are a multiple of those of the others.
     """
 
     scale: str
     skewness: float
     log_skewness: float
+    own_scales: tuple[Finding, ...] = ()
 
     def findings(self) -> list[Finding]:
-        """Return the suggestion of a log scale."""
+        """Return workers who use another scale, and the suggestion of a log scale."""
         if self.scale == "linear":
-            return []
+            return [*self.own_scales]
         how = for_reader('method="gaussian-em", scale="log"', "-m gaussian-em -p scale=log")
-        return [Finding(
+        return [*self.own_scales, Finding(
             "log-scale", "low", self.skewness - abs(self.log_skewness), (),
             f"The numbers of a task are skewed (skewness {self.skewness:.1f}), and their "
             f"logarithms are not ({self.log_skewness:.1f}); the score is the difference. The "
@@ -57,4 +61,5 @@ def check_scale(data: CrowdNumbers, *, view: NumberView | None = None) -> ScaleR
     'log'
     """
     view = number_view(data) if view is None else view
-    return ScaleReport(view.scale, view.skewness, view.log_skewness)
+    own = tuple(scale_findings(data, different_scales(data)))
+    return ScaleReport(view.scale, view.skewness, view.log_skewness, own)

@@ -19,6 +19,13 @@ from wisecrowd.core.footprint import Footprint, bytes_needed
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.one_worker import (
+    MOST_ALONE,
+    ONE_WORKER,
+    one_worker_finding,
+    only_worker,
+)
+from wisecrowd.core.pairs import NOBODY
 from wisecrowd.core.parameter_checks import (
     MOST_ITERATIONS,
     MOST_STARTS,
@@ -164,6 +171,11 @@ class Aggregator(Estimator):
         """Fit to annotations as a step of a larger analysis that reports findings of its own."""
         return self._fit_and_publish(labels, None, None, None, checks=False)
 
+    def _fit_for_targets(self, labels: Annotations, gold: Any) -> Self:
+        """Fit to the labels that a classifier learns from; those of one worker are supervision."""
+        several = only_worker(labels) is None
+        return self._fit_and_publish(labels, gold, None, None, checks=several)
+
     def _fit_and_publish(
         self, labels: Any, gold: Any, task_prior: Any, init: Any, *, checks: bool
     ) -> Self:
@@ -189,6 +201,9 @@ class Aggregator(Estimator):
         problem = self._problem(labels, prior, kind.start(init, labels))
         with exclusive_fit(self):
             result = self._fit(problem)
+            if checks:
+                informed = gold is not None or task_prior is not None
+                result = self._with_humility(labels, result, informed)
             if checks and kind.checked:
                 found = self._findings(problem, result, prior.gold)
                 result = replace(result, findings=(*result.findings, *found))
@@ -198,6 +213,19 @@ class Aggregator(Estimator):
                 self._kept = kept(labels, prior.gold, given=prior.given)
         warn_of(self.findings_, stacklevel=3)
         return self
+
+    def _with_humility(self, data: Any, result: Fit, informed: bool) -> Fit:
+        """Return the result without claims that labels of one worker cannot support.
+
+        A fit that is ``informed`` by gold or a task prior can make them.
+        """
+        worker = None if informed else only_worker(data)
+        if worker is None or worker == NOBODY:
+            return result
+        kind = self._kind()
+        answers = kind.answers.of(result.answers).capped(MOST_ALONE)
+        finding = one_worker_finding(worker, kind.answers.alone)
+        return replace(result, answers=answers, findings=(*result.findings, finding))
 
     def _require_binary(self, labels: Any) -> None:
         """Refuse more than two classes if the method handles two."""
@@ -338,7 +366,9 @@ class Aggregator(Estimator):
         kind = self._kind()
         known = kind.gate(labels).in_fitted_ids(self, stacklevel=4)
         problem = self._problem(known, kind.prior(task_prior, gold, known))
-        return kind.answers.of(self._predict(problem))
+        answers = kind.answers.of(self._predict(problem))
+        alone = any(finding.id == ONE_WORKER for finding in self.findings_)
+        return answers.capped(MOST_ALONE) if alone else answers
 
     def _predict(self, problem: Any) -> Any:
         raise TypeError(f"{type(self).__name__} must define _predict or set inductive=False.")

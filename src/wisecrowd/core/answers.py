@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.gold import as_truth
 from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.one_worker import MOST_ALONE, capped_rows
 from wisecrowd.core.result import choose_labels, confidence_of, dense_rows
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 
@@ -29,6 +30,8 @@ class Answers:
 
     # Axes and values of the attributes that `attributes` returns.
     saves: ClassVar[Mapping[str, Saved]] = {}
+    # What follows for the answers if all labels are by one worker.
+    alone: ClassVar[str] = f"no probability is above {MOST_ALONE}"
     # The columns of the main table that `wisecrowd.aggregate` returns; all of them if empty.
     shown: ClassVar[tuple[str, ...]] = ()
 
@@ -43,6 +46,10 @@ class Answers:
     def of_fit(cls, learned: Learned, rows: NDArray[np.integer[Any]]) -> Self:
         """Return the answers that a fit has published, for some of its tasks."""
         raise TypeError(f"{cls.__name__} must define of_fit.")
+
+    def capped(self, most: float) -> Self:
+        """Return the answers without a probability above ``most``; labels stay."""
+        return self
 
     def attributes(self, known: Learned) -> dict[str, Any]:
         """Return the attributes to publish.
@@ -127,6 +134,10 @@ class ClassAnswers(Answers):
     def of_fit(cls, learned: Learned, rows: NDArray[np.integer[Any]]) -> Self:
         """Return the posterior of some tasks of the fit."""
         return cls(learned["probas_"][rows])
+
+    def capped(self, most: float) -> Self:
+        """Return the posterior without a probability above ``most``."""
+        return replace(self, probas=capped_rows(self.probas, most))
 
     def attributes(self, known: Learned) -> dict[str, Any]:
         """Return labels, posterior, confidence and ties."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from wisecrowd.core.answers import Answers, Columns, Learned
 from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import encode, lookup
+from wisecrowd.core.one_worker import capped_rows, capped_shares
 from wisecrowd.core.result import TIE
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 
@@ -56,6 +57,12 @@ class ClusterAnswers(Answers):
     def of_fit(cls, learned: Learned, rows: NDArray[np.integer[Any]]) -> Self:
         """Return the answers of the fit: all items, and some tasks."""
         return cls(learned["item_probas_"], learned["p_same_"][rows], learned["share_same_"][rows])
+
+    def capped(self, most: float) -> Self:
+        """Return the answers without a cluster or pair that is more probable than ``most``."""
+        return replace(
+            self, probas=capped_rows(self.probas, most), p_same=capped_shares(self.p_same, most)
+        )
 
     def attributes(self, known: Learned) -> dict[str, Any]:
         """Return clusters, their probabilities and margins, and P(same) of the tasks."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from wisecrowd.core.answers import Answers, Columns, Learned
 from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
+from wisecrowd.core.one_worker import MOST_ALONE, capped_rows
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 
 Floats = NDArray[np.float64]
@@ -42,6 +43,8 @@ class ItemAnswers(Answers):
         Whether the 95% interval of the difference to the highest score contains 0.
     covariance : (n_items, n_items) float64, optional
         Covariance of the scores; None with very many items.
+    unknown : (n_items,) bool, optional
+        Whether the votes say nothing of the score, so that its interval is that before any vote.
     """
 
     scores: Floats
@@ -54,7 +57,12 @@ class ItemAnswers(Answers):
     component: Ints
     tied_with_best: NDArray[np.bool_]
     covariance: Floats | None = None
+    unknown: NDArray[np.bool_] | None = None
 
+    alone: ClassVar[str] = (
+        "intervals say how sure this worker is and not how much workers differ, and no item is the "
+        f"best with more than {MOST_ALONE}"
+    )
     shown: ClassVar[tuple[str, ...]] = ("score", "low", "high", "rank")
     saves: ClassVar[Mapping[str, Saved]] = {
         "scores_": SavedArray("A"),
@@ -84,6 +92,10 @@ class ItemAnswers(Answers):
         """Return the answers of the fit, which are about all items, whatever the tasks."""
         values = {name: learned[f"{name}_"] for name in cls._NAMES}
         return cls(**values, covariance=learned.get("covariance_"))
+
+    def capped(self, most: float) -> Self:
+        """Return the answers without an item that is the best more probably than ``most``."""
+        return replace(self, p_best=capped_rows(self.p_best[None], most)[0])
 
     def attributes(self, known: Learned) -> dict[str, Any]:
         """Return scores, intervals, ranks and components."""

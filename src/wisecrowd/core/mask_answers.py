@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -71,6 +71,10 @@ class MaskAnswers(Answers):
         runs = Runs(image, start, start + learned["soft_length_"][place])
         return cls(learned["height_"][rows], learned["width_"][rows], runs,
                    learned["soft_value_"][place], learned["empty_confidence_"][rows])  # fmt: skip
+
+    def capped(self, most: float) -> Self:
+        """Return the answers without a pixel that is inside more probably than ``most``."""
+        return replace(self, value=np.minimum(self.value, most), empty=np.minimum(self.empty, most))
 
     def attributes(self, known: Learned) -> dict[str, Any]:
         """Return the masks as run lengths, their confidence, and the probabilities as runs."""

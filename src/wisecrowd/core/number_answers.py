@@ -38,6 +38,7 @@ class NumberAnswers(Answers):
     low: Floats
     high: Floats
 
+    alone: ClassVar[str] = "intervals are a guess"
     shown: ClassVar[tuple[str, ...]] = ("value", "low", "high")
     saves: ClassVar[Mapping[str, Saved]] = {
         "values_": SavedArray("N"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -75,6 +75,10 @@ class RegionAnswers(Answers):
             pointer, learned["boxes_"][at], learned["box_label_"][at],
             learned["box_confidence_"][at], learned["box_share_"][at], np.zeros(0, dtype=np.int64),
         )  # fmt: skip
+
+    def capped(self, most: float) -> Self:
+        """Return the answers without an object that is more probable than ``most``."""
+        return replace(self, confidence=np.minimum(self.confidence, most))
 
     @property
     def task(self) -> Ints:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.answers import Answers, Columns, Learned
+from wisecrowd.core.one_worker import capped_rows
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.sequence_truth import known_tags
 from wisecrowd.core.span_errors import SPAN_ERRORS, span_scores
@@ -63,6 +64,13 @@ class SequenceAnswers(Answers):
         return cls(
             pointer, learned["path_"][token], learned["marginals_"][token],
             learned["span_confidence_"][span],
+        )  # fmt: skip
+
+    def capped(self, most: float) -> Self:
+        """Return the answers without a tag or span that is more probable than ``most``."""
+        return replace(
+            self, marginals=capped_rows(self.marginals, most),
+            confidence=np.minimum(self.confidence, most),
         )  # fmt: skip
 
     def attributes(self, known: Learned) -> dict[str, Any]:

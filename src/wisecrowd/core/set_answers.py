@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.answers import Answers, Columns, Learned
+from wisecrowd.core.one_worker import capped_shares
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.set_scores import set_scores
 from wisecrowd.core.set_text import joined_sets
@@ -50,6 +51,10 @@ class SetAnswers(Answers):
     def of_fit(cls, learned: Learned, rows: NDArray[np.integer[Any]]) -> Self:
         """Return the answers that a fit has published, for some of its tasks."""
         return cls(learned["probas_"][rows], learned["members_"][rows])
+
+    def capped(self, most: float) -> Self:
+        """Return the answers with probabilities between ``1 - most`` and ``most``."""
+        return replace(self, probas=capped_shares(self.probas, most))
 
     def attributes(self, known: Learned) -> dict[str, Any]:
         """Return probabilities, chosen classes, and the sets as text."""

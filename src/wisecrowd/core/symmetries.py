@@ -94,7 +94,8 @@ def _reverse_ranked(data: CrowdRankings) -> CrowdRankings:
 
 
 def _items_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: learned[name][::-1] for name in ("scores_", "low_", "high_")}
+    names = ("scores_", "low_", "high_", "rank_low_", "rank_high_", "p_best_")
+    found = {name: learned[name][::-1] for name in names}
     kept = ("worker_accuracy_", "discrimination_")
     return found | {name: learned[name] for name in kept if name in learned}
 

@@ -78,6 +78,13 @@ class TextAnswers(Answers):
             found[known] = self.given[known]
         return found
 
+    def capped(self, most: float) -> Self:
+        """Return the answers without a word or text that is more probable than ``most``."""
+        return replace(
+            self, word_confidence=np.minimum(self.word_confidence, most),
+            confidence=np.minimum(self.confidence, most),
+        )  # fmt: skip
+
     def attributes(self, known: Learned) -> dict[str, Any]:
         """Return texts, words and their probabilities."""
         return {

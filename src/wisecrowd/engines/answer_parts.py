@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.one_worker import MOST_ALONE, capped_rows
+from wisecrowd.core.pairs import NOBODY
 from wisecrowd.core.result import choose_labels, confidence_of, dense_rows
 from wisecrowd.engines.packs import Pack
 
@@ -100,6 +102,8 @@ def part_name(number: int) -> str:
 def write_part(pack: Pack, shard: PackedShard, rows: Any, plan: PartPlan) -> AnswerSums:
     """Write the answers of a shard, if asked for, and return its sums."""
     probas = posterior_of_rows(rows, shard)
+    if is_alone(pack):
+        probas = capped_rows(probas, MOST_ALONE)
     codes, ties = choose_labels(probas, np.array(pack.summary.class_totals))
     confidence = confidence_of(probas, codes)
     if plan.folder is not None:
@@ -107,6 +111,17 @@ def write_part(pack: Pack, shard: PackedShard, rows: Any, plan: PartPlan) -> Ans
         _write(pack, shard, pattern, (codes, confidence, ties, probas), plan)
     tied = ties if shard.repeat is None else ties * shard.repeat
     return AnswerSums(_unsure(shard, probas), int(tied.sum()))
+
+
+def is_alone(pack: Pack) -> bool:
+    """Return whether all labels of a pack without gold are by one worker, who has a name."""
+    one = int(np.count_nonzero(pack.worker_totals)) == 1 and not pack.summary.n_gold
+    return one and only_name(pack) != NOBODY
+
+
+def only_name(pack: Pack) -> Any:
+    """Return the id of the worker with most labels."""
+    return pack.workers[[int(np.argmax(pack.worker_totals))]].tolist()[0]
 
 
 def posterior_of_rows(rows: Any, shard: PackedShard) -> Any:

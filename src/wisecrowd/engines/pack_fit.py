@@ -25,13 +25,20 @@ from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.kinds import LABELS, NUMBERS, PAIRS, get_kind
 from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.core.number_prior import NumberPrior
+from wisecrowd.core.one_worker import MOST_ALONE, one_worker_finding
 from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.parameter_checks import as_generator, check_choice
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method, kebab_case, method_names
 from wisecrowd.core.result import Fit
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.answer_parts import AnswerParts, PartPlan, part_name
+from wisecrowd.engines.answer_parts import (
+    AnswerParts,
+    PartPlan,
+    is_alone,
+    only_name,
+    part_name,
+)
 from wisecrowd.engines.files import FilesEngine, Runner, run_here, scratch_beside
 from wisecrowd.engines.journal import Journal
 from wisecrowd.engines.pack_checks import PackFindings, check_pack_fit
@@ -198,7 +205,7 @@ def fit_pack(
         rng = as_generator(getattr(method, "random_state", None))
         engine_of_files = FilesEngine(journal, run)
         problem: Problem[Any, Any] = Problem(crowd, prior, engine_of_files, None, rng)
-        fit = method._fit(problem)
+        fit = _with_humility(method, opened, method._fit(problem))
         findings, unchecked = _findings(crowd, problem, fit)
         fit = replace(fit, findings=(*fit.findings, *findings, *method._unfinished(fit)))
         n_ties = parts.sums.n_ties if opened.summary.kind == LABELS else 0
@@ -225,6 +232,17 @@ def _check_method(method: Aggregator, name: str, pack: Pack, soft: bool) -> None
             f"{for_reader('soft=True', '--soft')} is for classes, and {pack.path} holds {kind}; "
             "leave it out."
         )
+
+
+def _with_humility(method: Aggregator, pack: Pack, fit: Fit) -> Fit:
+    """Return the fit with a finding if all labels are by one worker; answers are capped already."""
+    if not is_alone(pack):
+        return fit
+    answers = method._kind().answers
+    finding = one_worker_finding(only_name(pack), answers.alone)
+    if pack.summary.kind == PAIRS:
+        fit = replace(fit, answers=answers.of(fit.answers).capped(MOST_ALONE))
+    return replace(fit, findings=(*fit.findings, finding))
 
 
 def _findings(crowd: Any, problem: Problem[Any, Any], fit: Fit) -> PackFindings:

@@ -18,6 +18,7 @@ from wisecrowd.core.sequence_answers import SequenceAnswers
 from wisecrowd.core.sequence_truth import SequencePrior
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.tag_scheme import TagScheme
+from wisecrowd.families.span_ties import with_ties
 from wisecrowd.families.tag_chains import (
     ChainCounts,
     Context,
@@ -78,6 +79,7 @@ class ChainMethod(Aggregator):
         model = self._chains(problem)
         run = model.run(self.max_iter, self.tol)
         answers = model.answers(run.counts, run.posterior.marginals)
+        answers = with_ties(answers, problem.data, problem.prior, problem.data.n_workers)
         worth = WorkerSpans.of(problem.data, answers)
         return Fit(
             answers,
@@ -93,7 +95,8 @@ class ChainMethod(Aggregator):
         return ChainCounts(self.tag_counts_, self.start_counts_, self.step_counts_)
 
     def _predict(self, problem: SequenceProblem) -> SequenceAnswers:
-        return self._chains(problem).answers(self._fitted())
+        answers = self._chains(problem).answers(self._fitted())
+        return with_ties(answers, problem.data, problem.prior, len(self.workers_))
 
     def _log_likelihood(self, problem: SequenceProblem) -> float:
         logs = self._fitted().logs(variational=self.variational)

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.ids.packed_sort import stable_order
 from wisecrowd.core.item_answers import ItemAnswers
-from wisecrowd.core.pairs import NOBODY, CrowdPairs
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.families.comparisons import Votes, parts
@@ -38,6 +39,8 @@ FEW_DRAWS = 200  # above MOST_DENSE items
 SINGLE = 400  # items from which draws are in single precision
 SAME = 1e-9  # scores closer than this have the same rank
 NORMAL_95 = 1.959963984540054
+PRIOR_SPREAD = np.pi  # standard deviation of a score with half a win and half a loss
+ALIKE = 1e-4  # scores and variances closer than this, in units of the usual error, are equal
 SINGLE_JITTER = 1e-5  # the same in single precision
 JITTER = 1e-8  # share of the mean variance that makes a projected covariance positive definite
 BLOCK = 1 << 22  # numbers in a block of cluster sums
@@ -74,9 +77,8 @@ def check_clusters(value: Any) -> None:
 
 def choose_clusters(data: CrowdPairs | CrowdRankings, cluster: str) -> Clusters:
     """Return the clusters of the votes; "auto" means workers if there are at least two."""
-    named = data.n_workers > 1 or data.workers.tolist() != [NOBODY]
     active = int((np.bincount(data.worker, data.weights, data.n_workers) > 0).sum())
-    found = named_clusters(cluster, named, active, data.n_annotations)
+    found = named_clusters(cluster, active, data.n_annotations)
     if found.by == "workers":
         return replace(found, code=data.worker)
     if found.by == "tasks":
@@ -85,33 +87,20 @@ def choose_clusters(data: CrowdPairs | CrowdRankings, cluster: str) -> Clusters:
     return found
 
 
-def named_clusters(cluster: str, named: bool, active: int, n_votes: int) -> Clusters:
+def named_clusters(cluster: str, active: int, n_votes: int) -> Clusters:
     """Return the kind of clusters without the codes of votes.
 
     Parameters
     ----------
     cluster : str
         The parameter of the user.
-    named : bool
-        Whether votes have workers.
     active, n_votes : int
         Workers with votes, and votes.
     """
     if cluster == "auto":
         cluster = "workers" if active >= 2 else "votes"
-        if active < 2 and named:
-            return Clusters("votes", None, n_votes, _one_worker())
     few = _few_workers(active) if cluster == "workers" and 2 <= active < FEW_CLUSTERS else None
     return Clusters(cluster, None, active if cluster == "workers" else n_votes, few)
-
-
-def _one_worker() -> Finding:
-    return Finding(
-        "one-worker", "info", 1.0, (),
-        "All votes are by one worker, so intervals say how sure this worker is and not how much "
-        "workers differ.",
-        "Ask more workers.",
-    )  # fmt: skip
 
 
 def _few_workers(number: int) -> Finding:
@@ -282,16 +271,20 @@ def item_answers(
     """
     if draws is None:
         assert covariance is not None
+        covariance, unknown = within_prior(scores, covariance)
         variance = np.maximum(np.diag(covariance), 0.0)
-        draws = error_draws(covariance)
+        order, twin = nameless_order(scores, covariance)
+        draws = np.empty((N_DRAWS, len(scores)), dtype=_precision(len(scores)))
+        draws[:, order] = error_draws(covariance[np.ix_(order, order)])
     else:
         variance = (draws**2).mean(axis=0).astype(np.float64)
+        unknown, twin = np.zeros(len(scores), dtype=bool), np.arange(len(scores))
     width = NORMAL_95
     if clusters is not None and clusters.by != "votes" and clusters.number >= FEW_CLUSTERS:
         width = student_quantile(clusters.number - 1)
     half = width * np.sqrt(variance)
     rank = ranks(scores)
-    low, high, p_best = rank_ranges(scores, draws)
+    low, high, p_best = of_twins(twin, *rank_ranges(scores, draws))
     best = int(np.argmax(scores))
     shared = 0.0 if covariance is None else covariance[best]
     spread = np.sqrt(np.maximum(variance + variance[best] - 2 * shared, 0.0))
@@ -302,8 +295,66 @@ def item_answers(
         p_best=p_best,
         component=parts(votes.left[used], votes.right[used], votes.n_items),
         tied_with_best=scores[best] - scores <= width * spread + SAME,
-        covariance=covariance,
+        covariance=covariance, unknown=unknown,
     )  # fmt: skip
+
+
+def within_prior(scores: Floats, covariance: Floats) -> tuple[Floats, Mask]:
+    """Return the covariance without errors far beyond those before any vote, and whose they were.
+
+    Votes that contradict each other can leave a score without curvature. The prior of half a win
+    and half a loss has the standard deviation π; a score that is larger may be wrong by its size.
+    """
+    most = np.maximum(PRIOR_SPREAD, np.abs(scores))
+    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    unknown = spread > 2 * most
+    if not unknown.any():
+        return covariance, unknown
+    factor = np.where(unknown, most / np.where(unknown, spread, 1.0), 1.0)
+    return covariance * factor[:, None] * factor[None, :], unknown
+
+
+def nameless_order(scores: Floats, covariance: Floats) -> tuple[Ints, Ints]:
+    """Return an order of the items that their names do not matter for, and who has a twin in it.
+
+    Items are sorted by score, then by variance, then by their covariances with the scores of
+    others. What is equal in all of these is a twin: the second array has the same number for both.
+    """
+    n = len(scores)
+    variance = np.maximum(np.diag(covariance), 0.0)
+    size = max(float(np.sqrt(variance.mean())), 1e-300)
+    others = covariance @ scores
+    keys = ((-scores, size), (variance, size**2), (others, size * float(np.abs(others).max() + 1)))
+    group = np.zeros(n, dtype=np.int64)
+    order = np.arange(n)
+    for key, unit in keys:
+        order = np.lexsort((key, group))
+        new = np.diff(group[order]) > 0
+        new |= np.diff(key[order]) > ALIKE * unit
+        group[order] = np.concatenate([[0], np.cumsum(new)])
+    return order, group
+
+
+def of_twins(
+    twin: Ints, low: NDArray[np.int64], high: NDArray[np.int64], p_best: Floats
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Return ranges of ranks and P(best) that are the same for items that only names distinguish.
+
+    Without this, which of two equal items has the wider range depends on the draws.
+    """
+    count = np.bincount(twin)
+    if count.max(initial=1) == 1:
+        return low, high, p_best
+    lowest = np.full(len(count), np.iinfo(np.int64).max)
+    highest = np.zeros(len(count), dtype=np.int64)
+    np.minimum.at(lowest, twin, low)
+    np.maximum.at(highest, twin, high)
+    mean = np.bincount(twin, p_best) / np.maximum(count, 1)
+    return lowest[twin], highest[twin], np.asarray(mean[twin])
+
+
+def _precision(n: int) -> Any:
+    return np.float32 if n >= SINGLE else np.float64
 
 
 def scaled(answers: ItemAnswers, factor: float) -> ItemAnswers:
@@ -354,7 +405,7 @@ def error_draws(covariance: Floats) -> NDArray[np.floating[Any]]:
     from scipy.linalg import blas, cholesky
 
     n = len(covariance)
-    dtype = np.float32 if n >= SINGLE else np.float64
+    dtype = _precision(n)
     scale = max(float(np.trace(covariance)) / n, 1e-300)
     jitter = (JITTER if dtype is np.float64 else SINGLE_JITTER) * scale
     factor = cholesky(covariance + jitter * np.eye(n), lower=True).astype(dtype)
@@ -406,7 +457,27 @@ def _descending(values: NDArray[np.floating[Any]]) -> NDArray[np.integer[Any]]:
     return (keys & np.uint32((1 << bits) - 1)).astype(np.int32)
 
 
-def separate_parts(answers: ItemAnswers, items: NDArray[Any]) -> tuple[Finding, ...]:
+def item_findings(answers: ItemAnswers, items: NDArray[Any]) -> tuple[Finding, ...]:
+    """Return findings on items that votes do not compare with the others, or not at all."""
+    return (*_separate_parts(answers, items), *_not_comparable(answers, items))
+
+
+def _not_comparable(answers: ItemAnswers, items: NDArray[Any]) -> tuple[Finding, ...]:
+    if answers.unknown is None or not answers.unknown.any():
+        return ()
+    ids = items[answers.unknown]
+    return (
+        Finding(
+            "not-comparable", "medium", len(ids) / len(items), tuple(ids[:10].tolist()),
+            f"The votes contradict each other, so that they do not say where {describe_ids(ids)} "
+            "stand: these items are not comparable yet, and their intervals are those of items "
+            "without votes.",
+            "Collect more votes on these items.",
+        ),
+    )  # fmt: skip
+
+
+def _separate_parts(answers: ItemAnswers, items: NDArray[Any]) -> tuple[Finding, ...]:
     """Return a finding if several parts of two items or more share no comparison."""
     size = np.bincount(answers.component)
     several = int((size >= 2).sum())

@@ -50,6 +50,7 @@ class NoiseEM(NumberAggregator):
         "truth_mean_": SavedArray("Q"),
         "truth_variance_": SavedArray("Q", "positive"),
         "bias_variance_": SavedArray("Q", "amount"),
+        "level_variance_": SavedArray("Q", "amount"),
         "typical_noise_": number_between(1e-300, np.inf),
         "pivot_": SavedArray("Q"),
     }
@@ -107,13 +108,15 @@ class NoiseEM(NumberAggregator):
         else:
             answers = TaskEstimates(np.empty(data.n_tasks), np.empty(data.n_tasks))
             shards.collect(model, "answer", run.states, run.params, rows_into(*answers))
-            answers = _placed(answers, data, pivot, run.params, problem.prior.given)
+            level = model.level_variance(run.params)
+            answers = _placed(answers, data, pivot, run.params, problem.prior.given, level)
         return Fit(
             answers,
             n_iter=run.n_iter,
             converged=run.converged,
             history=run.history,
-            extra=self._learned(data, pivot, run),
+            extra=self._learned(data, pivot, run)
+            | {"level_variance": model.level_variance(run.params)},
         )
 
     def _fit_pack(self, problem: NumberProblem) -> Fit:
@@ -216,7 +219,8 @@ class NoiseEM(NumberAggregator):
         shards: MemoryShards = problem.cut(8 * data.n_workers * len(model.pivot))
         estimates = TaskEstimates(np.empty(data.n_tasks), np.empty(data.n_tasks))
         shards.collect(model, "answer", shards.begin(model), params, rows_into(*estimates))
-        return _placed(estimates, data, model.pivot, params, problem.prior.given)
+        level = self.level_variance_[self._question_places(data)]
+        return _placed(estimates, data, model.pivot, params, problem.prior.given, level)
 
     def _log_likelihood(self, problem: NumberProblem) -> float:
         scaled = self._on_scale(problem)
@@ -241,15 +245,19 @@ def question_means(data: CrowdNumbers | PackedNumbers) -> Floats:
 
 
 def _placed(
-    estimates: TaskEstimates, data: CrowdNumbers, pivot: Floats, params: NoiseParams, given: bool
-) -> TaskEstimates:
-    """Return estimates in the units of the labels.
+    estimates: TaskEstimates, data: CrowdNumbers, pivot: Floats, params: NoiseParams, given: bool,
+    level_variance: Floats,
+) -> TaskEstimates:  # fmt: skip
+    """Return estimates in the units of the labels, with the variance (Q,) of the level.
 
     Tasks without labels have no question; without a prior they get mean and variance of all tasks.
     """
     code = data.questions[1]
     if code is None:
-        return TaskEstimates(estimates.mean + pivot[0], estimates.variance)
+        return TaskEstimates(estimates.mean + pivot[0], estimates.variance + level_variance[0])
+    estimates = estimates._replace(
+        variance=estimates.variance + level_variance[np.maximum(code, 0)]
+    )
     lost = (code < 0) & (not given)
     mean = estimates.mean + pivot[np.maximum(code, 0)]
     level = pivot + params.mean

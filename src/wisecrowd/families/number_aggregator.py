@@ -16,7 +16,12 @@ from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.option_spelling import for_reader, option, parameter
-from wisecrowd.core.number_answers import SCALES, NumberAnswers, normal_interval
+from wisecrowd.core.number_answers import (
+    SCALES,
+    TWO_SIDED_95,
+    NumberAnswers,
+    normal_interval,
+)
 from wisecrowd.core.number_prior import NumberPrior, known_numbers
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.parameter_checks import check_choice, check_number
@@ -24,7 +29,17 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, number_between
 from wisecrowd.engines.packed_numbers import PackedNumbers
-from wisecrowd.families.number_facts import least_variance, overall_mean, overall_variance
+from wisecrowd.families.number_facts import (
+    UNKNOWN_SHARE,
+    least_variance,
+    overall_mean,
+    overall_variance,
+)
+from wisecrowd.families.number_scales import (
+    DIFFERENT_SCALES,
+    different_scales,
+    scale_findings,
+)
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskNumbers
 
@@ -98,7 +113,9 @@ class NumberAggregator(Aggregator):
             return self._fit_pack(problem)
         scaled = self._on_scale(problem)
         found = self._fit_numbers(scaled)
+        scales = different_scales(problem.data)
         notes = [
+            *scale_findings(problem.data, scales),
             *one_label_findings(problem.data), *equal_labels(problem.data),
             *collapsed_findings(scaled.data, found), *self._unfinished(found),
         ]  # fmt: skip
@@ -106,18 +123,25 @@ class NumberAggregator(Aggregator):
             notes += log_scale_findings(problem.data)
         return replace(
             found,
-            answers=self._answers(found.answers, scaled.prior, 1.0),
+            answers=self._answers(found.answers, scaled, 1.0, scales is not None),
             findings=(*found.findings, *notes),
             extra={**found.extra, "interval_factor": 1.0},
         )
 
     def _predict(self, problem: NumberProblem) -> NumberAnswers:
         scaled = self._on_scale(problem)
-        return self._answers(self._predict_numbers(scaled), scaled.prior, self.interval_factor_)
+        apart = any(finding.id == DIFFERENT_SCALES for finding in self.findings_)
+        estimates = self._predict_numbers(scaled)
+        return self._answers(estimates, scaled, self.interval_factor_, apart)
 
     def _answers(
-        self, estimates: TaskEstimates, prior: NumberPrior, factor: float
+        self, estimates: TaskEstimates, scaled: NumberProblem, factor: float, apart: bool
     ) -> NumberAnswers:
+        """Return the answers; ``apart`` says that workers use different scales."""
+        prior, data = scaled.prior, scaled.data
+        if not prior.given:
+            estimates = with_unknown_noise(estimates, data, self.scale)
+            estimates = inside_labels(estimates, data) if apart else estimates
         mean, variance = estimates
         if prior.gold is not None:
             known = ~np.isnan(prior.gold)
@@ -408,6 +432,34 @@ def within_variance(data: CrowdNumbers, estimates: Floats, gold: Floats | None) 
 def filled(estimates: Floats, data: CrowdNumbers) -> Floats:
     """Return estimates with the mean of all labels where a task has none."""
     return np.where(np.isnan(estimates), overall_mean(data), estimates)
+
+
+def inside_labels(estimates: TaskEstimates, data: CrowdNumbers) -> TaskEstimates:
+    """Return estimates inside the range of their task's labels, with 95% intervals that hold it."""
+    used = data.weights > 0
+    low, high = np.full(data.n_tasks, np.inf), np.full(data.n_tasks, -np.inf)
+    np.minimum.at(low, data.task[used], data.value[used])
+    np.maximum.at(high, data.task[used], data.value[used])
+    labelled = low <= high
+    mean = np.where(labelled, np.clip(estimates.mean, low, high), estimates.mean)
+    reach = np.where(labelled, np.maximum(high - mean, mean - low), 0.0) / TWO_SIDED_95
+    return TaskEstimates(mean, np.maximum(estimates.variance, reach**2))
+
+
+def with_unknown_noise(estimates: TaskEstimates, data: CrowdNumbers, scale: str) -> TaskEstimates:
+    """Return estimates with the errors that are assumed if no task has two labels.
+
+    Half of the variance of all labels is then noise. If all labels are equal, as a single one is,
+    errors may be as large as the numbers.
+    """
+    if data.n_annotations == 0 or n_compared(data) > 0:
+        return estimates
+    least = UNKNOWN_SHARE * overall_variance(data)
+    if not least > 0:
+        least = 1.0 if scale == "log" else float(data.value[0]) ** 2 or 1.0
+    mean, variance = estimates
+    labelled = labels_by_task(data) > 0
+    return TaskEstimates(mean, np.where(labelled, np.maximum(variance, least), variance))
 
 
 def worker_residuals(data: CrowdNumbers, estimates: Floats) -> dict[str, Floats]:

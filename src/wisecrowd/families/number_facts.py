@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 CONSTANT_FROM = 5  # labels from which a worker can be constant, and their share of the variance
 CONSTANT_SHARE = 1e-4
 NORMAL_WIDTH = 1.3489795003921634  # distance between the quartiles of a standard normal
+UNKNOWN_SHARE = 0.5  # share of the variance that is noise if no task has two labels
 LEAST_VARIANCE = 1e-12  # smallest variance, as a share of that of all labels, or absolute
 
 

@@ -18,7 +18,7 @@ from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.bradley_terry_newton import require_votes
 from wisecrowd.families.comparison_method import TIE_LAYER, ComparisonMethod
 from wisecrowd.families.comparisons import Votes, agreement, centred, single_votes
-from wisecrowd.families.item_intervals import MOST_DENSE, N_DRAWS, item_answers, separate_parts
+from wisecrowd.families.item_intervals import MOST_DENSE, N_DRAWS, item_answers, item_findings
 from wisecrowd.families.tie_layer import fit_tie_layer
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.online_ratings import reference
@@ -65,7 +65,7 @@ class OnlineMethod(ComparisonMethod):
         return Fit(
             replace(answers, covariance=None),
             worker_accuracy=accuracy, worker_accuracy_error=error,
-            findings=separate_parts(answers, data.items),
+            findings=item_findings(answers, data.items),
             extra={"tie_layer": layer, "order_spread": spread, **extra},
         )  # fmt: skip
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.outcomes import TIE
-from wisecrowd.core.pairs import NOBODY
 from wisecrowd.engines.packed_pairs import PackedPairs, PackedPairShard
 from wisecrowd.families.comparisons import Votes, agreeing, agreement_share
 from wisecrowd.families.item_intervals import (
@@ -141,9 +140,8 @@ class ShardVotes:
     def clusters(self, cluster: str) -> Clusters:
         """Return the clusters of the votes, without the code of each vote."""
         data = self.data
-        named = data.n_workers > 1 or data.workers.tolist() != [NOBODY]
         active = int((data.worker_totals > 0).sum())
-        found = named_clusters(cluster, named, active, data.n_annotations)
+        found = named_clusters(cluster, active, data.n_annotations)
         return replace(found, number=self.n_voted_tasks) if found.by == "tasks" else found
 
     def meat(self, scores: Floats, clusters: Clusters) -> Floats:

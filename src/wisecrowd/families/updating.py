@@ -145,7 +145,10 @@ def _update_classes(method: Any, kept: Kept, new: CrowdLabels, sweeps: int, forg
             result, weights = method._continued(problem, arrival, 1 + sweeps), None
         else:
             result, weights = continued_fit(method, problem, arrival, 1 + sweeps), None
-        method._publish(arrival.labels, replace(result, findings=()))
+        result = method._with_humility(
+            arrival.labels, replace(result, findings=()), gold is not None
+        )
+        method._publish(arrival.labels, result)
         method._kept = Kept(arrival.labels, gold, weights)
 
 
@@ -207,7 +210,8 @@ def _update_numbers(method: Any, kept: Kept, new: CrowdNumbers, sweeps: int) -> 
     problem = method._problem(labels, NumberPrior(gold=gold))
     with exclusive_fit(method):
         result = method._continued(problem, 1 + sweeps)
-        method._publish(labels, replace(result, findings=()))
+        result = method._with_humility(labels, replace(result, findings=()), gold is not None)
+        method._publish(labels, result)
         method._kept = Kept(labels, gold)
 
 

@@ -34,9 +34,9 @@ from wisecrowd.families.item_intervals import (
     humble,
     inverse,
     item_answers,
+    item_findings,
     laplacian,
     sandwich,
-    separate_parts,
     sparse_laplacian,
 )
 from wisecrowd.families.large_covariance import scores_errors
@@ -445,6 +445,6 @@ def fitted(
     return Fit(
         answers, worker_accuracy=accuracy[0], worker_accuracy_error=accuracy[1],
         n_iter=at.n_iter, converged=at.converged, history=at.history,
-        findings=(*findings, *own, *separate_parts(answers, data.items)),
+        findings=(*findings, *own, *item_findings(answers, data.items)),
         extra=extra,
     )  # fmt: skip

@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.engines.number_shards import NumberShard
+from wisecrowd.families.number_facts import UNKNOWN_SHARE
 from wisecrowd.kernels.arguments import NumberPriors
 
 Floats = NDArray[np.float64]
 START_BIAS = 0.1  # variance of the biases at the start, as a share of the noise
 SMALLEST_RATIO = 0.1  # by which biases are scaled in one pass
 PSEUDO_TASKS = 2.0  # tasks at the variance of all labels
-UNKNOWN_SHARE = 0.5  # share of the variance that is noise if no task has two labels
 
 
 class NoiseStats(NamedTuple):
@@ -194,12 +194,24 @@ class NoiseModel:
         """Return mean and variance (n,) in the units of the labels, for a shard of a pack."""
         (mean, variance), stats = self.answer(shard, state, params)
         mean, gold = mean + self.pivot[0], shard.prior.gold
+        variance = variance + self.level_variance(params)[0]
         if gold is not None:
             known = ~np.isnan(gold)
             mean, variance = np.where(known, gold, mean), np.where(known, 0.0, variance)
         return (mean, variance), stats
 
     # -------------------------------------------------------------------------- all shards
+
+    def level_variance(self, params: NoiseParams) -> Floats:
+        """Return the variance (Q,) of the level of all tasks, which is that of a mean of workers.
+
+        The mean bias is set to zero; that of another J workers would be as far from it as the
+        biases spread. Known numbers or a prior fix the level.
+        """
+        if not self.has_bias or self.fixed_level:
+            return np.zeros(len(self.pivot))
+        used = (params.count > 0).sum(axis=0)
+        return np.asarray(params.omega / np.maximum(used - 1, 1))
 
     def first_params(self, stats: NoiseStats, total_variance: float) -> NoiseParams:
         """Return the parameters of the task means: equal noise, small biases."""

@@ -267,7 +267,7 @@ def start_weights(start: Any, data: CrowdData, floor: float) -> Floats:
             )
         known = {t: labels.classes[g] for t, g in enumerate(data.gold) if g >= 0}
         gold = {labels.tasks[t]: value for t, value in known.items()} or None
-        fitted = method.fit(labels, gold=gold)
+        fitted = method._fit_for_targets(labels, gold)
         probas = fitted.probas_
         probas = probas.toarray() if hasattr(probas, "toarray") else probas
     weight = np.log(confusion_from(probas, labels, 1e-10) + floor)

@@ -114,7 +114,7 @@ class TwoStage(NeuralClassifier):
             known = np.flatnonzero(data.gold >= 0)
             ids, classes = data.labels.tasks[known], data.labels.classes[data.gold[known]]
             gold = dict(zip(ids.tolist(), classes.tolist(), strict=True))
-        probas = self._fresh_aggregator().fit(data.labels, gold=gold).probas_
+        probas = self._fresh_aggregator()._fit_for_targets(data.labels, gold).probas_
         dense = probas.toarray() if hasattr(probas, "toarray") else probas
         return with_gold(np.array(dense, dtype=np.float64), data)
 

@@ -17,6 +17,7 @@ NUMBER_COMMANDS = {
     "slightly-biased-workers": "aggregate {file} -m gaussian-em -o values.csv",
     "shared-errors": "audit {file} --part shared-errors -o audit",
     "log-scale": "aggregate {file} -m gaussian-em -p scale=log -o values.csv",
+    "different-scales": "audit {file} --part scale -o audit",
     "one-label-per-task": "aggregate {file} -m gaussian-em -o values.csv",
     "sparse-workers": "aggregate {file} -m median -o values.csv",
 }
@@ -27,11 +28,12 @@ NUMBER_CALLS = {
     "log-scale": 'wc.aggregate(labels, "gaussian-em", scale="log")',
     "sparse-workers": 'wc.aggregate(labels, "median")',
     "shared-errors": 'wc.audit.audit_crowd(labels, parts=["shared-errors"]).tables()',
+    "different-scales": 'wc.audit.audit_crowd(labels, parts=["scale"]).findings',
     "": 'wc.aggregate(labels, "gaussian-em")',
 }
 NUMBER_WORKER_FINDINGS = (
     "spammers", "reversed-scale", "constant-answers", "noisy-workers", "biased-workers",
-    "shared-errors",
+    "shared-errors", "different-scales",
 )  # fmt: skip
 
 PAIR_COMMANDS = {

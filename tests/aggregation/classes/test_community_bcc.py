@@ -129,7 +129,7 @@ def test_one_community_is_one_worker_who_gave_all_labels():
         labels.task, np.zeros(labels.n_annotations, int), labels.label, duplicates="keep"
     )
     options = {"class_prior": "estimate", "max_iter": 20, "tol": 0.0}  # "auto": tasks not shared
-    pooled = MeanField(**options, accelerate=False).fit(shared)
+    pooled = MeanField(**options, accelerate=False)._fit_without_checks(shared)
     model = CommunityBCC(n_communities=1, n_init=1, **options).fit(labels)
     np.testing.assert_allclose(model.probas_, pooled.probas_, atol=1e-9)
     np.testing.assert_allclose(model.history_, pooled.history_, rtol=1e-10)

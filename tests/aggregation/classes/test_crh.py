@@ -52,7 +52,7 @@ def test_the_alternation_never_increases_its_objective(seed):
 def test_a_lone_worker_is_followed():
     model = CRH().fit(CrowdLabels.from_arrays(["s", "t"], ["w", "w"], ["a", "b"]))
     assert model.labels_.tolist() == ["a", "b"]
-    np.testing.assert_allclose(model.confidence_, 1.0)
+    np.testing.assert_allclose(model.confidence_, 0.8)  # nothing shows how good the worker is
 
 
 @pytest.mark.filterwarnings("ignore:.*were not in the fit")

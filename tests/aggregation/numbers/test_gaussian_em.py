@@ -37,7 +37,9 @@ def test_values_are_generalised_least_squares_at_the_fitted_parameters():
         data, fitted.bias_, fitted.noise_, fitted.truth_mean_[0], fitted.truth_variance_[0]
     )
     np.testing.assert_allclose(fitted.values_, values, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(fitted.variance_, spread, rtol=1e-12)
+    workers = np.count_nonzero(data.labels_per_worker)
+    assert fitted.level_variance_ == pytest.approx(fitted.bias_variance_ / (workers - 1))
+    np.testing.assert_allclose(fitted.variance_, spread + fitted.level_variance_, rtol=1e-12)
 
 
 def test_equal_workers_and_a_flat_prior_are_the_mean():

@@ -78,6 +78,9 @@ class BoxConsensus(BoxMethod):
     The confidence is a share of votes, not a calibrated probability. Where all workers overlook
     the same objects or agree on a phantom, it is wrong.
 
+    Two boxes of one worker are two objects, so that a row twice at half the weight is not the same
+    as the row. A weight belongs to a worker's look at an image, not to a box.
+
     References
     ----------
     S. Branson, G. Van Horn and P. Perona (2017). Lean crowdsourcing: combining humans and machines

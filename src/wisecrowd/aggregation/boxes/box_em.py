@@ -177,6 +177,9 @@ class BoxEM(BoxMethod):
     confidence and no decision at ``threshold=0.5``. The estimates of the parameters treat votes as
     independent.
 
+    Two boxes of one worker are two objects, so that a row twice at half the weight is not the same
+    as the row. A weight belongs to a worker's look at an image, not to a box.
+
     References
     ----------
     A. P. Dawid and A. M. Skene (1979). Maximum likelihood estimation of observer error-rates using

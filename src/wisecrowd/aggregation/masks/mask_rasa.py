@@ -116,6 +116,8 @@ class MaskRasa(MaskMethod):
         distance = np.bincount(data.worker, given * (1 - iou), data.n_workers)
         known = labels > 0
         weight = np.ones(data.n_workers)
+        if np.count_nonzero(known) == 2:  # nobody can say which of two is nearer to the truth
+            return weight
         quantile = chi2.ppf(self.alpha / 2, labels[known])
         weight[known] = quantile / (distance[known] + PSEUDO_DISTANCE)
         weight[known] = np.maximum(weight[known] / weight[known].mean(), 1e-12)

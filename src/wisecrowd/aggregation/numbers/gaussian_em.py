@@ -238,7 +238,11 @@ class GaussianEM(NoiseEM):
     Attributes
     ----------
     values_, variance_, low_, high_ : (n_tasks,)
-        Posterior mean, variance and 95% interval of :math:`z_i`.
+        Posterior mean, variance and 95% interval of :math:`z_i`. The variance includes that of
+        the level of all tasks.
+    level_variance_ : (n_questions,)
+        :math:`\omega^2 / (J - 1)` for :math:`J` workers: their mean bias is set to zero, and
+        nobody knows it. 0 if known numbers or a prior fix the level.
     bias_, noise_ : (n_workers,)
         :math:`\beta_j` (the mean over questions) and :math:`\sigma_j`.
     worker_weight_ : (n_workers,)

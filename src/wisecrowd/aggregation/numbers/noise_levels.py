@@ -41,6 +41,7 @@ from wisecrowd.families.number_aggregator import (
     task_means,
 )
 from wisecrowd.families.number_facts import least_variance, overall_variance
+from wisecrowd.families.worker_noise import PSEUDO_TASKS
 from wisecrowd.inference.monitor import Progress, current_listener
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.noise_levels.reference import Edges, NormalPriors
@@ -110,7 +111,8 @@ class NoiseLevels(NumberAggregator):
     worker_weight_ : (n_workers,)
         Expected :math:`1 / s` over its sum.
     truth_mean_, truth_variance_ : float
-        :math:`\mu` and :math:`\tau^2`, the moments of the tasks' means.
+        :math:`\mu` and :math:`\tau^2`, the moments of the tasks' means; in the second, two tasks
+        count at the variance of all labels.
 
     Notes
     -----
@@ -173,7 +175,7 @@ class NoiseLevels(NumberAggregator):
         known = means if gold is None else np.where(np.isnan(gold), means, gold)
         levels = residual_variance(data, known) * _levels(self.levels)
         level = float(np.nanmean(known))
-        variance = max(float(np.nanvar(known)), least_variance(data))
+        variance = task_variance(known, data)
         graph = worker_tasks(data)
         priors = _normal_priors(replace(problem, data=data), level, variance)
         found = self._propagate(graph, priors, levels, data.n_workers)
@@ -271,6 +273,17 @@ def _levels(given: Any) -> Floats:
     if (np.diff(levels) <= 0).any():
         raise wrong
     return levels
+
+
+def task_variance(known: Floats, data: CrowdNumbers) -> float:
+    """Return the variance of the tasks' numbers, NaN where unknown.
+
+    As in GaussianEM two tasks count at the variance of all labels, because a few tasks cannot show
+    that all tasks are equal.
+    """
+    n = int(np.count_nonzero(~np.isnan(known)))
+    squares = n * float(np.nanvar(known)) + PSEUDO_TASKS * overall_variance(data)
+    return max(squares / (n + PSEUDO_TASKS), least_variance(data))
 
 
 def residual_variance(data: CrowdNumbers, estimates: Floats) -> float:

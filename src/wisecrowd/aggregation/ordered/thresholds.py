@@ -80,6 +80,10 @@ class Thresholds(OrderedMethod, BinaryReduction):
     itself. Sensitivities of methods without confusion matrices are expected shares under the
     posterior, with one pseudo-label of each kind.
 
+    Weights count as the method of the cuts counts them. The default judges each label without its
+    own contribution, so that a row twice at half the weight is not the same as the row: its twin
+    supports it.
+
     References
     ----------
     V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni and L. Moy (2010). Learning

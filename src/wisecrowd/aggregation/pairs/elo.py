@@ -58,6 +58,9 @@ class Elo(OnlineMethod):
     Intervals add the spread over orders to the information in the votes of an item. Votes without
     timestamps are refused.
 
+    A vote of weight w moves the scores by one step of w times the size, and not by w steps: a row
+    twice at half the weight is not the same as the row.
+
     References
     ----------
     A. E. Elo (1978). The Rating of Chessplayers, Past and Present.

@@ -69,6 +69,9 @@ class OnlineCrowdBT(OnlineMethod):
     alone. ``predict_proba`` is that of an average worker. Intervals add the spread over orders to
     the variance of the model. Votes without timestamps are refused.
 
+    A vote of weight w moves the scores by one step of w times the size, and not by w steps: a row
+    twice at half the weight is not the same as the row.
+
     References
     ----------
     X. Chen, P. N. Bennett, K. Collins-Thompson, E. Horvitz (2013). Pairwise ranking aggregation in

@@ -63,6 +63,9 @@ class WengLin(OnlineMethod):
     Intervals add the spread over orders to the variance of the model. Votes without timestamps are
     refused.
 
+    A vote of weight w moves the scores by one step of w times the size, and not by w steps: a row
+    twice at half the weight is not the same as the row.
+
     References
     ----------
     R. C. Weng, C.-J. Lin (2011). A Bayesian approximation method for online ranking. JMLR 12.

@@ -34,8 +34,8 @@ from wisecrowd.families.item_intervals import (
     humble,
     inverse,
     item_answers,
+    item_findings,
     sandwich,
-    separate_parts,
 )
 from wisecrowd.families.vote_laws import lbfgs
 
@@ -179,7 +179,7 @@ class PlackettLuce(Aggregator):
         findings = (clusters.finding,) if clusters.finding else ()
         return Fit(
             answers, n_iter=n_iter, converged=converged, history=history,
-            findings=(*findings, *separate_parts(answers, data.items)),
+            findings=(*findings, *item_findings(answers, data.items)),
         )  # fmt: skip
 
     def _log_likelihood(self, problem: Problem[CrowdRankings, None]) -> float:

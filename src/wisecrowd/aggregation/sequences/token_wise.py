@@ -20,6 +20,7 @@ from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.sequence_answers import SequenceAnswers
 from wisecrowd.core.task_prior import class_prior
 from wisecrowd.families.chain_method import SequenceProblem, known_of
+from wisecrowd.families.span_ties import with_ties
 from wisecrowd.families.tag_chains import (
     ChainCounts,
     TagChains,
@@ -156,6 +157,7 @@ class TokenWise(Aggregator):
         counts = chains.counts_of(marginals)
         _, confidence = chains.claims(counts, path)
         answers = SequenceAnswers(data.token_pointer, path, marginals, confidence)
+        answers = with_ties(answers, data, problem.prior, data.n_workers)
         worth = WorkerSpans.of(data, answers)
         return Fit(
             answers,
@@ -176,7 +178,8 @@ class TokenWise(Aggregator):
         path, marginals = legal_tags(problem, dense_rows(ClassAnswers.of(found).probas))
         counts = ChainCounts(self.tag_counts_, self.start_counts_, self.step_counts_)
         _, confidence = _chains(problem).claims(counts, path)
-        return SequenceAnswers(data.token_pointer, path, marginals, confidence)
+        answers = SequenceAnswers(data.token_pointer, path, marginals, confidence)
+        return with_ties(answers, data, problem.prior, len(self.workers_))
 
 
 def _chains(problem: SequenceProblem) -> TagChains:
