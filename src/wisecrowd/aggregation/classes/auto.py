@@ -242,17 +242,21 @@ class Auto(Aggregator):
         if isinstance(problem.data, PackedCrowd):
             return self._fit_by_shards(problem, problem.data)
         problem = with_class_prior(problem, self.class_prior)
-        problem, copies = _counted_once(problem)
+        labels, copies = _counted_once(problem.data)
+        problem = replace(problem, data=labels)
         choice = self._choice(problem)
         parts = _members(choice, problem)
         rule = _rule_for(choice, parts, problem)
         fit = _result(problem, parts, choice, rule)
-        return replace(fit, findings=(*copies_finding(problem.data, copies), *fit.findings))
+        return replace(fit, findings=(*copies_finding(labels, copies), *fit.findings))
+
+    def _counted(self, labels: CrowdLabels) -> CrowdLabels:
+        """Return the labels with copies counted once."""
+        return _counted_once(labels)[0]
 
     def _findings(self, problem: Problem, result: Fit, gold: Any) -> list[Finding]:
-        known = {finding.id for finding in result.findings} & {"clones"}  # said with the remedy
         found = super()._findings(problem, result, gold)
-        return [finding for finding in found if finding.id not in known]
+        return [finding for finding in found if finding.id != "clones"]  # the fit has its own
 
     def _fit_by_shards(self, problem: Problem, crowd: PackedCrowd) -> Fit:
         """Choose on a sample of a pack, fit the members by shards, and pool their posteriors."""
@@ -296,7 +300,8 @@ class Auto(Aggregator):
 
     def _continued(self, problem: Problem, arrival: Arrival, passes: int) -> Fit:
         """Return the pool of the same members after some passes from their previous posteriors."""
-        problem, _ = _counted_once(with_class_prior(problem, self.class_prior))
+        problem = with_class_prior(problem, self.class_prior)
+        problem = replace(problem, data=self._counted(problem.data))
         names, parts = [], []
         for member in self.members_:
             names.append(kebab_case(type(member).__name__))
@@ -356,17 +361,16 @@ def is_large_crowd(labels: CrowdLabels | PackedCrowd) -> bool:
 # -------------------------------------------------------------------------------------- choice
 
 
-def _counted_once(problem: Problem) -> tuple[Problem, list[NDArray[Any]]]:
-    """Return the problem with weights 1/m of m workers with the same labels, and these workers."""
-    labels = problem.data
+def _counted_once(labels: CrowdLabels) -> tuple[CrowdLabels, list[NDArray[Any]]]:
+    """Return labels with weights 1/m of m workers with the same labels, and these workers."""
     copies = identical_sheets(labels) if labels.n_classes > 1 else []
     if not copies:
-        return problem, []
+        return labels, []
     share = np.ones(labels.n_workers)
     for group in copies:
         share[group] = 1 / len(group)
     weight = share[labels.worker] * (1.0 if labels.weight is None else labels.weight)
-    return replace(problem, data=replace(labels, weight=weight)), copies
+    return replace(labels, weight=weight), copies
 
 
 def _can_choose(plan: ScoringPlan) -> bool:
