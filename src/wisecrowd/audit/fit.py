@@ -66,7 +66,7 @@ def check_fit(labels: CrowdLabels, *, fit: Aggregator | None = None) -> FitCheck
         n_iter=model.n_iter_,
         history=model.history_,
     )
-    found = findings_of(labels, result)
+    found = findings_of(model._counted(labels), result)
     name = type(model).__name__
     if not model.converged_:
         iterated = getattr(model, "chosen_", name)  # the default method has no iterations itself

@@ -312,9 +312,13 @@ class Aggregator(Estimator):
         checks = importlib.import_module("wisecrowd.checks.fit_checks")
         known = None if gold is None else gold >= 0
         found: list[Finding] = checks.findings_of(
-            problem.data, result, known, labels_only=not problem.prior.given
+            self._counted(problem.data), result, known, labels_only=not problem.prior.given
         )
         return [*found, *self._unfinished(result)]
+
+    def _counted(self, labels: Any) -> Any:
+        """Return the labels with the weights that the method gives them before it fits."""
+        return labels
 
     def _unfinished(self, result: Fit) -> list[Finding]:
         """Return a finding if the fit should have converged and did not."""

@@ -170,6 +170,17 @@ VALUES: dict[
 # ---------------------------------------------------------------------------------- other values
 
 
+def saved_float(low: float, high: float, *, or_nan: bool = False) -> SavedValue:
+    """Return the declaration of a number in a range, or NaN where it may not be known."""
+
+    def good(value: Any) -> bool:
+        if not isinstance(value, float):
+            return False
+        return low <= value <= high or (or_nan and value != value)
+
+    return SavedValue(good, f"a number from {low:g} to {high:g}")
+
+
 def is_count(value: Any) -> bool:
     """Return whether a value is an integer of at least zero."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0

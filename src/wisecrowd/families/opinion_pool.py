@@ -1,41 +1,89 @@
 r"""Opinion pool of a chosen posterior with votes, in memory and on the shards of a pack.
 
 .. math:: p_i = \tfrac12 q_i^{chosen} + \tfrac1{2M} \sum_{m = 1}^M q_i^{vote_m}
+
+Classes that workers do not support have at most their share of the votes, and a doubt d leaves
+:math:`(1 - d) p_i(k) + d / K_i` with the :math:`K_i` classes that the prior of task i allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.findings import Finding
+from wisecrowd.core.footprint import DENSE_LIMIT
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.result import Fit, choose_labels, confidence_of
+from wisecrowd.core.votes import vote_table
 from wisecrowd.engines.answer_parts import posterior_of_rows
 from wisecrowd.engines.files import Job
 from wisecrowd.engines.memory import Shard
 from wisecrowd.engines.packed_shard import PackedCrowd
+from wisecrowd.families.doubt import Doubt, within_votes
+from wisecrowd.families.pool_findings import dependence_finding, doubt_findings
 from wisecrowd.inference.temperature_scaling import at_temperature
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
-# The share of tasks that a finding needs at least, and what it says of them.
-DEPENDENCE = {
-    "overruled-majority": (0.05, "is not a label of the majority"),
-    "members-disagree": (0.1, "depends on the method"),
-}
+UNMEASURED = Doubt()
 VOTE_SHARE = 1e-6  # weight of the plurality in the pool, which decides between equal classes
 
 
+class PoolRule(NamedTuple):
+    """What is done to a pool after its members were added.
+
+    Attributes
+    ----------
+    unsupported : (n_classes,) bool, optional
+        Classes with at most their share of the votes; not used where posteriors are sparse.
+    temperature : float
+        Not used where posteriors are sparse.
+    doubt : float
+        Weight of a uniform guess; not used with a temperature, which known answers gave.
+    """
+
+    unsupported: Mask | None = None
+    temperature: float = 1.0
+    doubt: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What is pooled, and what was measured to choose it.
+
+    Attributes
+    ----------
+    names : list of str
+        The members, the chosen one first.
+    scores : mapping of name to held-out scores
+        Empty if nothing was chosen.
+    doubt : Doubt
+    rejected : list of str
+        Candidates that led, but gave tasks to classes that workers do not support.
+    ready : mapping of name to (method, fit)
+        Members that were fitted to all labels for the choice.
+    """
+
+    names: list[str]
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    doubt: Doubt = UNMEASURED
+    rejected: list[str] = field(default_factory=list)
+    ready: dict[str, tuple[Any, Fit]] = field(default_factory=dict)
+
+
 def pooled_posterior(
-    parts: Sequence[Any], votes: Floats | None, log_prior: Floats, temperature: float
+    parts: Sequence[Any],
+    votes: Floats | None,
+    prior_rows: Floats,
+    prior_index: NDArray[Any] | None,
+    rule: PoolRule,
 ) -> Any:
     """Return half of the first posterior and half of the others; gold stays certain.
 
@@ -43,27 +91,59 @@ def pooled_posterior(
     ----------
     parts : posteriors (n, n_classes), dense or all sparse
     votes : (n, n_classes) weight of the labels, or None for no labels; not used where sparse
-    log_prior : (n, n_classes) or (1, n_classes)
-        Impossible classes are minus infinity.
-    temperature : float
-        Not used where sparse.
+    prior_rows, prior_index : (R, n_classes), and (n,) or None
+        Log prior of each task, ``prior_rows[0]`` without an index; impossible classes are minus
+        infinity.
+    rule : PoolRule
     """
     pooled = 0.5 * parts[0]
     for vote in parts[1:]:
         pooled = pooled + vote * (0.5 / len(parts[1:]))
+    index = np.zeros(pooled.shape[0], np.intp) if prior_index is None else prior_index
+    possible = np.isfinite(prior_rows)
+    n_possible = possible.sum(axis=1)[index]
     if hasattr(pooled, "tocsr"):
-        return pooled.tocsr()
+        return _doubted_rows(pooled.tocsr(), rule.doubt, n_possible)
     if votes is not None:
         total = votes.sum(axis=1, keepdims=True)
         shares = np.where(total > 0, votes / np.where(total > 0, total, 1), pooled)
-        pooled = pooled + VOTE_SHARE * np.where(np.isfinite(log_prior), shares, 0.0)
+        pooled = pooled + VOTE_SHARE * np.where(possible[index], shares, 0.0)
     pooled = pooled / pooled.sum(axis=1, keepdims=True)
-    return pooled if temperature == 1.0 else at_temperature(pooled, temperature)
+    if rule.unsupported is not None and rule.unsupported.any() and votes is not None:
+        pooled = within_votes(pooled, votes, rule.unsupported, n_possible == 1)
+    if rule.temperature != 1.0:
+        return at_temperature(pooled, rule.temperature)
+    guess = np.where(possible[index], 1 / n_possible[:, None], 0.0)
+    return (1 - rule.doubt) * pooled + rule.doubt * guess
+
+
+def _doubted_rows(pooled: Any, doubt: float, n_possible: NDArray[Any]) -> Any:
+    """Return sparse posteriors with a doubt; the classes that are not stored share the rest."""
+    row = np.repeat(np.arange(pooled.shape[0]), np.diff(pooled.indptr))
+    kept = np.where(n_possible == 1, 0.0, doubt)[row]
+    pooled.data = (1 - kept) * pooled.data + kept / n_possible[row]
+    return pooled
 
 
 def below_plurality(votes: Floats, codes: Codes) -> Mask:
     """Return whether the chosen class (n,) has fewer votes (n, K) than another."""
     return np.asarray(votes[np.arange(len(votes)), codes] < votes.max(axis=1) - 1e-9)
+
+
+def without_plurality(labels: CrowdLabels, codes: Codes) -> Mask:
+    """Return whether the chosen class (n_tasks,) has fewer votes than another."""
+    if labels.n_tasks * labels.n_classes <= DENSE_LIMIT:
+        return below_plurality(vote_table(labels, weighted=True), codes)
+    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
+    cells, place = np.unique(cell, return_inverse=True)
+    total = np.bincount(place.ravel(), weight)
+    task = cells // labels.n_classes
+    most, own = np.zeros(labels.n_tasks), np.zeros(labels.n_tasks)
+    np.maximum.at(most, task, total)
+    is_own = cells % labels.n_classes == codes[task]
+    own[task[is_own]] = total[is_own]
+    return np.asarray(own < most - 1e-9)
 
 
 class PoolStats(NamedTuple):
@@ -93,12 +173,12 @@ class PooledModel:
     ----------
     members : tuple of Job
         The steps that answered for the members.
-    temperature : float
+    rule : PoolRule
     class_totals : (n_classes,)
     """
 
     members: tuple[Job, ...]
-    temperature: float
+    rule: PoolRule
     class_totals: Floats
 
     @property
@@ -121,8 +201,8 @@ class PooledModel:
         ]
         parts = [posterior_of_rows(one, shard) for one in rows]
         votes = None if hasattr(parts[0], "tocsr") else votes_of(shard, len(self.class_totals))
-        row = slice(0, 1) if shard.prior_index is None else shard.prior_index
-        pooled = pooled_posterior(parts, votes, shard.prior_rows[row], self.temperature)
+        prior = shard.prior_rows, shard.prior_index
+        pooled = pooled_posterior(parts, votes, *prior, self.rule)
         return pooled, self._stats(shard, parts, pooled, votes)
 
     def _stats(self, shard: Any, parts: list[Any], pooled: Any, votes: Floats | None) -> PoolStats:
@@ -150,41 +230,12 @@ def votes_of(shard: Shard, n_classes: int) -> Floats:
     return votes.astype(np.float64, copy=False)
 
 
-def dependence_finding(
-    name: str, share: float, confidence: float, tasks: NDArray[Any]
-) -> Iterator[Finding]:
-    """Yield a finding if the labels of many tasks depend on the choice of a method.
-
-    Parameters
-    ----------
-    name : "overruled-majority" or "members-disagree"
-    share, confidence : float
-        Share of these tasks, and their mean confidence.
-    tasks : ids of some of them, where they are known
-    """
-    most, what = DEPENDENCE[name]
-    if share <= most:
-        return
-    remedy = "Gold labels of such tasks would show which is right."
-    if len(tasks):
-        remedy = (
-            f"Gold labels of {len(tasks)} such tasks would show which is right: "
-            f"{describe_ids(tasks)}."
-        )
-    yield Finding(
-        name, "low", share, tuple(tasks.tolist()),
-        f"The label of {share:.0%} of the tasks {what}, at a mean confidence of {confidence:.2f}.",
-        remedy,
-    )  # fmt: skip
-
-
 def packed_result(
     crowd: PackedCrowd,
     sums: PoolStats,
     fits: Sequence[Fit],
-    names: Sequence[str],
-    table: dict[str, dict[str, float]],
-    temperature: float,
+    choice: Choice,
+    rule: PoolRule,
     sample: CrowdLabels,
 ) -> Fit:
     """Return the fit of a pool on a pack: the first of ``fits`` with pooled answers."""
@@ -195,36 +246,53 @@ def packed_result(
         ("members-disagree", sums.differ),
     ):
         shown += dependence_finding(name, n / sums.n_tasks, total / max(n, 1.0), crowd.workers[:0])
-    extra = {
-        "chosen": names[0],
-        "scores": table,
-        "agreement": dict(zip(names, (sums.agree / sums.n_tasks).tolist(), strict=True)),
-        "overruled": share,
-        "temperature": temperature,
-        "reason": reason_of(names, table, share),
-        "n_sample": sample.n_tasks,
-    }
+    shown += doubt_findings(sample, choice.rejected, choice.doubt, rule)
+    extra = published(choice, rule, share, len(crowd.classes))
+    extra["agreement"] = dict(zip(choice.names, (sums.agree / sums.n_tasks).tolist(), strict=True))
+    extra["n_sample"] = sample.n_tasks
     return replace(fits[0], answers=crowd.parts, findings=(*fits[0].findings, *shown), extra=extra)
 
 
+def published(choice: Choice, rule: PoolRule, overruled: float, n_classes: int) -> dict[str, Any]:
+    """Return what a fit publishes of a choice; ``overruled`` is the share of changed labels."""
+    unsupported = np.zeros(n_classes, bool) if rule.unsupported is None else rule.unsupported
+    return {
+        "chosen": choice.names[0],
+        "scores": choice.scores,
+        "rejected": choice.rejected,
+        "overruled": overruled,
+        "explained": choice.doubt.explained,
+        "dependence": choice.doubt.dependence,
+        "instability": choice.doubt.instability,
+        "doubt": rule.doubt,
+        "temperature": rule.temperature,
+        "unsupported": unsupported,
+        "reason": reason_of(choice.names, choice.doubt, rule, overruled, n_classes),
+    }
+
+
 def reason_of(
-    names: Sequence[str], table: Mapping[str, Mapping[str, float]], overruled: float
+    names: Sequence[str], doubt: Doubt, rule: PoolRule, overruled: float, n_classes: int
 ) -> str:
-    """Return the sentence that explains the choice."""
-    chosen, changed = names[0], f"{overruled:.0%} of majority labels were changed"
+    """Return the sentence that explains the choice.
+
+    Examples
+    --------
+    >>> names = ["one-coin", "wawa", "bwa"]
+    >>> reason_of(names, Doubt(0.31, 0.02, 0.01, 0.12), PoolRule(doubt=0.12), 0.12, 2)
+    'one-coin explains 31% of what varies in held-out labels; 12% of majority labels were changed, \
+and no label is more certain than 0.94, because workers may err together'
+    """
+    changed = f"{overruled:.0%} of majority labels were changed"
     if overruled == 0:
         changed = "no majority labels were changed"
+    if rule.doubt > 0:
+        most = 1 - rule.doubt * (1 - 1 / n_classes)
+        changed += (
+            f", and no label is more certain than {most:.2f}, because workers may err together"
+        )
     if len(names) == 2:
-        return f"{chosen} and wawa are pooled, because the crowd is too large for more; {changed}"
-    if not table:
-        return f"{chosen} is used, because there is too little to choose by; {changed}"
-    own = table[chosen]
-    stated = f"{own['score']:.3f} ± {own['standard_error']:.3f}"
-    others = sorted(((-row["score"], name) for name, row in table.items() if name != chosen))
-    rival = f"{others[0][1]} {-others[0][0]:.3f}"
-    if -others[0][0] <= own["score"]:
-        return f"{chosen} predicts held-out labels best ({stated}; {rival}); {changed}"
-    return (
-        f"{chosen} predicts held-out labels as well as the best within a standard error "
-        f"({stated}; {rival}); {changed}"
-    )
+        return f"{names[0]} and wawa are pooled, because the crowd is too large for more; {changed}"
+    if np.isnan(doubt.explained):
+        return f"{names[0]} is used, because there is too little to choose by; {changed}"
+    return f"{names[0]} explains {doubt.explained:.0%} of what varies in held-out labels; {changed}"

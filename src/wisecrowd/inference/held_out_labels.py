@@ -249,7 +249,7 @@ def score_hidden_labels(labels: CrowdLabels, hidden: Mask, probas: Any) -> Float
     """
     if labels.n_classes == 1:
         return np.zeros(int(hidden.sum()))
-    posterior = _sparse_rows(probas)
+    posterior = sparse_rows(probas)
     judge = fit_judge(labels.select_annotations(~hidden), posterior)
     return judge.log_probas(labels.select_annotations(hidden), posterior)
 
@@ -282,17 +282,25 @@ class LabelJudge:
     def log_probas(self, labels: CrowdLabels, posterior: Any) -> Floats:
         """Return the log-probability of each annotation under the posterior of its task."""
         found = np.zeros(labels.n_annotations)
-        totals = None if self.counts is None else self.counts.sum(axis=2)
-        for e, k, q in _class_pairs(labels, posterior):
-            j, y = labels.worker[e], labels.label[e]
-            rate = self.mean_row(j, k, y)
-            if self.counts is not None and totals is not None:
-                rate = self.counts[j, k, y] + self.strength * rate
-                rate /= totals[j, k] + self.strength
+        for e, k, q in class_pairs(labels, posterior):
+            rate = self.rates(labels.worker[e], k, labels.label[e])
             found += np.bincount(e, weights=q * rate, minlength=len(found))
         missing = 1.0 - np.asarray(posterior.sum(axis=1)).ravel()  # a sparse row omits classes
         found += np.maximum(missing, 0.0)[labels.task] * self.shares[labels.label]
         return np.log((1 - FLOOR) * found + FLOOR / len(self.shares))
+
+    def rates(self, worker: Ints, k: Ints, label: Ints) -> Floats:
+        """Return the probabilities of labels by workers on tasks of the classes ``k``."""
+        rate = self.mean_row(worker, k, label)
+        if self.counts is None:
+            return rate
+        rate = self.counts[worker, k, label] + self.strength * rate
+        return np.asarray(rate / (self._totals[worker, k] + self.strength))
+
+    @cached_property
+    def _totals(self) -> Floats:
+        """(J, K) expected labels of each worker on each class."""
+        return np.asarray(self.counts).sum(axis=2)
 
     def mean_row(self, worker: Ints, k: Ints, label: Ints) -> Floats:
         """Return the probability of a label before the worker's own counts of class ``k``."""
@@ -312,7 +320,7 @@ def fit_judge(visible: CrowdLabels, probas: Any) -> LabelJudge:
     visible : CrowdLabels
     probas : (n_tasks, n_classes) array or sparse matrix
     """
-    posterior = _sparse_rows(probas)
+    posterior = sparse_rows(probas)
     J, K = visible.n_workers, visible.n_classes
     n_cells = J * K * K
     shares = (visible.class_totals + 1) / (visible.class_totals.sum() + K)
@@ -321,7 +329,7 @@ def fit_judge(visible: CrowdLabels, probas: Any) -> LabelJudge:
         right = _worker_means(visible, posterior, accuracy)
         return LabelJudge(right, shares, shares, None, np.inf)
     flat = np.zeros(n_cells if n_cells <= MOST_CELLS else K * K)
-    for e, k, q in _class_pairs(visible, posterior):
+    for e, k, q in class_pairs(visible, posterior):
         cell = k.astype(np.int64) * K + visible.label[e]
         if n_cells <= MOST_CELLS:
             cell += visible.worker[e].astype(np.int64) * (K * K)
@@ -350,7 +358,7 @@ def _population(counts: Floats) -> Floats:
 def _right_labels(visible: CrowdLabels, posterior: Any) -> tuple[Floats, Floats]:
     """Return the expected right labels and all labels (J,) of each worker."""
     J, found = visible.n_workers, np.zeros(visible.n_workers)
-    for e, k, q in _class_pairs(visible, posterior):
+    for e, k, q in class_pairs(visible, posterior):
         weight = q if visible.weight is None else q * visible.weight[e]
         found += np.bincount(visible.worker[e], weight * (k == visible.label[e]), J)
     total = np.bincount(visible.worker, visible.weight, J).astype(np.float64)
@@ -407,7 +415,7 @@ def _logit(p: Any) -> Any:
 # ------------------------------------------------------------------- annotations times classes
 
 
-def _sparse_rows(probas: Any) -> Any:
+def sparse_rows(probas: Any) -> Any:
     """Return a posterior as a CSR matrix without negligible entries."""
     from scipy.sparse import csr_array, issparse
 
@@ -417,7 +425,7 @@ def _sparse_rows(probas: Any) -> Any:
     return csr_array(np.where(dense > NEGLIGIBLE, dense, 0.0))
 
 
-def _class_pairs(labels: CrowdLabels, posterior: Any) -> Iterator[tuple[Ints, Ints, Floats]]:
+def class_pairs(labels: CrowdLabels, posterior: Any) -> Iterator[tuple[Ints, Ints, Floats]]:
     """Yield blocks of (annotation, class, probability) for the possible classes of its task."""
     start = posterior.indptr[:-1].astype(np.int64)[labels.task]
     size = np.diff(posterior.indptr)[labels.task]

@@ -19,6 +19,7 @@ from wisecrowd.aggregation import (
 )
 from wisecrowd.aggregation.classes import auto as auto_module
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.families import opinion_pool
 from wisecrowd.inference.held_out_choice import leader
 from wisecrowd.inference.held_out_labels import HeldOutScore
 
@@ -36,11 +37,16 @@ def fitted(crowd: simulate.SimulatedCrowd) -> Auto:
     return Auto().fit(crowd.labels)
 
 
+def pooled(parts, doubt):
+    """Return the pool of three posteriors (n, 3) with a doubt."""
+    expected = 0.5 * parts[0] + 0.25 * parts[1] + 0.25 * parts[2]
+    return (1 - doubt) * expected + doubt / 3
+
+
 def test_the_result_pools_the_chosen_method_with_two_votes(crowd, fitted):
     assert fitted.chosen_ == "hierarchical-dawid-skene"
     parts = [method().fit(crowd.labels).probas_ for method in (HierarchicalDawidSkene, Wawa, BWA)]
-    expected = 0.5 * parts[0] + 0.25 * parts[1] + 0.25 * parts[2]
-    np.testing.assert_allclose(fitted.probas_, expected, atol=2e-6)
+    np.testing.assert_allclose(fitted.probas_, pooled(parts, fitted.doubt_), atol=2e-6)
     np.testing.assert_allclose(fitted.members_[0].probas_, parts[0])
 
 
@@ -142,11 +148,85 @@ def test_tiny_crowds_are_as_accurate_as_the_vote_and_not_overconfident():
     assert abs(confidence - accuracy) < 0.1  # 240 tasks: twice the bar, for the sampling error
 
 
+# ------------------------------------------------------------------------------------------ doubt
+
+
+def test_no_label_is_more_certain_than_the_reason_says(fitted):
+    most = 1 - fitted.doubt_ * (1 - 1 / 3)
+    assert fitted.confidence_.max() <= most + 1e-9
+    assert f"no label is more certain than {most:.2f}" in fitted.reason_
+    assert f"explains {fitted.explained_:.0%}" in fitted.reason_
+    assert 0 < fitted.explained_ < 1
+
+
+def test_the_least_doubt_stays_where_nothing_is_chosen(crowd):
+    model = Auto(candidates=["dawid-skene"]).fit(crowd.labels)
+    assert model.doubt_ == 0.05
+    assert np.isnan([model.explained_, model.dependence_, model.instability_]).all()
+
+
+def test_one_class_is_certain():
+    labels = wc.CrowdLabels.from_matrix([[0, 0], [0, 0]], classes=[0])
+    model = Auto().fit(labels)
+    assert model.doubt_ == 0
+    np.testing.assert_array_equal(model.confidence_, 1.0)
+
+
+def test_impossible_classes_stay_impossible_and_doubt_is_shared_by_the_others(crowd):
+    prior = np.tile([0.5, 0.5, 0.0], (150, 1))
+    model = Auto(candidates=["one-coin"]).fit(crowd.labels, task_prior=prior)
+    np.testing.assert_array_equal(model.probas_[:, 2], 0.0)
+    np.testing.assert_allclose(model.probas_.sum(axis=1), 1.0)
+    assert model.probas_[:, :2].min() >= 0.05 / 2 - 1e-12
+
+
+def test_copies_count_as_one_worker():
+    """Five copies of a guesser among twelve workers: they would outvote the others."""
+    rng = np.random.default_rng(8)
+    truth = rng.integers(0, 2, 200)
+    answers = np.where(rng.random((200, 12)) < 0.75, truth[:, None], 1 - truth[:, None])
+    answers[:, 7:] = rng.integers(0, 2, 200)[:, None]
+    with_copies, without = (
+        Auto().fit(wc.CrowdLabels.from_matrix(table, classes=[0, 1]))
+        for table in (answers, answers[:, :8])
+    )
+    assert np.mean(with_copies.labels_ == truth) >= np.mean(without.labels_ == truth) - 0.01
+    (finding,) = (finding for finding in with_copies.findings_ if finding.id == "clones")
+    assert "They count as one worker" in finding.explanation
+    assert finding.affected == (7, 8, 9, 10, 11)
+
+
+def abstaining_crowd():
+    """Return a crowd in which some labels, most on the harder half of the tasks, is 'unsure'."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 200)
+    hard = rng.random(200) < 0.5
+    right = np.where(hard, 0.55, 0.95)[:, None]
+    answers = np.where(rng.random((200, 60)) < right, truth[:, None], 1 - truth[:, None])
+    answers[rng.random((200, 60)) < np.where(hard, 0.12, 0.01)[:, None]] = 2
+    names = np.array(["no", "yes", "unsure"])
+    return wc.CrowdLabels.from_matrix(names[answers]), names[truth]
+
+
+def test_a_class_that_workers_do_not_support_does_not_win():
+    labels, truth = abstaining_crowd()
+    model = Auto().fit(labels)
+    assert "spammer-elimination" in model.rejected_  # it gives half of the tasks to "unsure"
+    assert model.chosen_ == "hierarchical-dawid-skene"
+    assert model.classes_[model.unsupported_].tolist() == ["unsure"]
+    assert np.mean(model.labels_ == "unsure") <= 0.01
+    assert np.mean(model.labels_ == truth) > 0.8
+    (finding,) = (finding for finding in model.findings_ if finding.id == "unsupported-class")
+    assert "it was not used" in finding.explanation
+    assert finding.affected == ("unsure",)
+    assert {"shared-errors"} <= {finding.id for finding in model.findings_}
+
+
 def test_overruled_is_the_share_of_labels_that_no_plurality_supports():
     answers = [[0, 0, 1], [1, 1, 0], [0, 1, 2]]
     labels = wc.CrowdLabels.from_matrix(answers, classes=range(3))
     codes = np.array([1, 1, 2], dtype=np.int32)
-    overruled = auto_module._not_plurality(labels, codes)
+    overruled = opinion_pool.without_plurality(labels, codes)
     assert overruled.tolist() == [True, False, False]
 
 
@@ -155,7 +235,11 @@ def test_gold_stays_certain_and_thirty_gold_tasks_give_a_temperature(crowd):
     many = {task: int(crowd.truth[task]) for task in range(60)}
     with_few, with_many = (Auto().fit(crowd.labels, gold=gold) for gold in (few, many))
     assert with_few.temperature_ == 1.0
+    assert with_few.doubt_ >= 0.05
     assert with_many.temperature_ != 1.0
+    assert with_many.doubt_ == 0.0
+    assert "workers may err together" not in with_many.reason_
+    np.testing.assert_allclose(with_few.confidence_[:20], 1.0)
     np.testing.assert_array_equal(with_many.labels_[:60], crowd.truth[:60])
     np.testing.assert_allclose(with_many.confidence_[:60], 1.0)
 
@@ -163,7 +247,7 @@ def test_gold_stays_certain_and_thirty_gold_tasks_give_a_temperature(crowd):
 def test_predictions_for_new_tasks_pool_those_of_the_members(crowd, fitted):
     some = crowd.labels[np.arange(30)]
     parts = [member.predict_proba(some) for member in fitted.members_]
-    expected = 0.5 * parts[0] + 0.25 * parts[1] + 0.25 * parts[2]
+    expected = pooled(parts, fitted.doubt_)
     np.testing.assert_allclose(fitted.predict_proba(some), expected, atol=2e-6)
 
 
@@ -189,6 +273,25 @@ def test_a_large_crowd_is_pooled_from_sparse_methods(crowd, monkeypatch):
     assert model.chosen_ == "one-coin"
     assert [type(member).__name__ for member in model.members_] == ["OneCoin", "Wawa"]
     assert "too large" in model.reason_
+    assert model.doubt_ == 0.05
+
+
+def test_sparse_posteriors_are_doubted_as_dense_ones_are(crowd, monkeypatch):
+    from scipy.sparse import csr_array
+
+    from wisecrowd.core.result import dense_rows
+
+    parts = [Wawa().fit(crowd.labels).probas_, MajorityVote().fit(crowd.labels).probas_]
+    rows = np.vstack([np.zeros(3), [0.0, -np.inf, -np.inf]])
+    index = np.zeros(150, np.int32)
+    parts[0][0] = parts[1][0] = [1.0, 0.0, 0.0]
+    index[0] = 1  # gold
+    rule = opinion_pool.PoolRule(doubt=0.3)
+    dense = opinion_pool.pooled_posterior(parts, None, rows, index, rule)
+    stored = [csr_array(part) for part in parts]
+    sparse = opinion_pool.pooled_posterior(stored, None, rows, index, rule)
+    np.testing.assert_allclose(dense_rows(sparse), dense, atol=1e-12)
+    assert dense[0].tolist() == [1.0, 0.0, 0.0]
 
 
 def test_refits_keep_the_choice(fitted):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.checks.identical_workers import identical_sheets
 from wisecrowd.core.aggregator import Aggregator, Tags
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import Finding
@@ -19,21 +20,35 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameter_checks import as_generator
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method, kebab_case
-from wisecrowd.core.result import Fit, choose_labels, confidence_of
-from wisecrowd.core.saved_attributes import Saved, SavedValue
+from wisecrowd.core.result import Fit, choose_labels
+from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue, saved_float
 from wisecrowd.core.task_prior import TaskPrior, as_task_prior
 from wisecrowd.core.votes import vote_table
 from wisecrowd.engines.answer_parts import AnswerParts, PartPlan
 from wisecrowd.engines.memory import MemoryEngine
 from wisecrowd.engines.packed_shard import PackedCrowd
+from wisecrowd.families.doubt import (
+    Doubt,
+    Foresight,
+    dependence,
+    measured_doubt,
+    unsupported_classes,
+)
 from wisecrowd.families.incremental import Arrival
 from wisecrowd.families.opinion_pool import (
+    Choice,
     PooledModel,
-    below_plurality,
-    dependence_finding,
+    PoolRule,
     packed_result,
     pooled_posterior,
+    published,
     reason_of,
+    without_plurality,
+)
+from wisecrowd.families.pool_findings import (
+    choice_findings,
+    copies_finding,
+    doubt_findings,
 )
 from wisecrowd.families.updating import continued_fit
 from wisecrowd.inference.class_prior import check_fixed_class_prior, with_class_prior
@@ -58,10 +73,11 @@ LARGE_CROWD = ("one-coin", "wawa")  # pooled where confusion matrices would not 
 MOST_CONFUSION = 50_000_000  # workers × classes²; above, the crowd is large
 LEAST_TASKS = 30  # tasks with two labels; with fewer, held-out scores are noise,
 FEWEST_TASKS, MANY_LABELS = 10, 300  # unless these tasks have so many labels
+REFERENCE = "one-coin"  # the second opinion on how far labels depend on each other
+MOST_UNSUPPORTED = 0.01  # share of the tasks that a candidate may give to unsupported classes
 LEAST_GOLD = 30  # gold tasks from which a temperature is estimated
 COLDEST, HOTTEST = 0.25, 4.0  # limits of the temperature
 SAMPLE = 100_000  # labels of a pack on which the choice is made, as many as in memory
-N_AFFECTED = 20  # tasks named in a finding
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -69,13 +85,16 @@ class Auto(Aggregator):
     r"""The method that predicts held-out labels best, pooled with two robust votes.
 
     .. math::
-        p_i = \tfrac12 q_i^{chosen} + \tfrac14 q_i^{Wawa} + \tfrac14 q_i^{BWA}
+        p_i = (1 - d) \left(\tfrac12 q_i^{chosen} + \tfrac14 q_i^{Wawa} + \tfrac14 q_i^{BWA}
+        \right) + \frac{d}{K}
 
     Use it when you do not know which model your crowd follows. One fifth of the labels at a time is
     hidden, every candidate is fitted to the others, and one common model of the workers scores the
     hidden labels. The first candidate is kept unless another one leads by more than one standard
-    error. Cost: about 20 fits up to 12 000 labels, and 11 above. Above 100 000 labels a sample of
-    the tasks decides; the pool always uses all labels.
+    error. The doubt :math:`d` is measured, too: it is larger where the fit explains little of the
+    labels, where workers agree unevenly, and where confidence falls as labels are added.
+    Cost: about 21 fits up to 12 000 labels, and 12 above. Above 100 000 labels a sample of the
+    tasks decides; the pool always uses all labels.
 
     Parameters
     ----------
@@ -97,8 +116,19 @@ class Auto(Aggregator):
         Share of the tasks on which a member has the label of the result.
     overruled_ : float
         Share of the tasks whose label is not a plurality label.
+    explained_, dependence_, instability_ : float
+        Share of what varies in held-out labels that the chosen method predicts; excess variance of
+        the votes, 0 for independent workers; share of the confidence that is lost as labels are
+        added. NaN where nothing was chosen.
+    doubt_ : float
+        Weight of a uniform guess in the result; at least .05, and 0 with 30 gold tasks or more.
     temperature_ : float
         Temperature of the pooled probabilities; 1 with fewer than 30 gold tasks.
+    unsupported_ : (n_classes,) bool
+        Classes on whose tasks another label is twice as frequent; a task gives them at most their
+        share of its labels.
+    rejected_ : list of str
+        Methods that led, but gave tasks to unsupported classes.
     reason_ : str
         Sentence that explains the choice.
     confusion_, class_prior_, worker_accuracy_, worker_accuracy_error_
@@ -110,9 +140,13 @@ class Auto(Aggregator):
     of their score with the accuracy is about .5. Without truth no method can promise never to be
     below the majority vote.
 
+    Workers with exactly the labels of another one count as one worker, in memory. No sign shows an
+    error that all workers share, which is what the least doubt is for; on simulated independent
+    workers, confidence is therefore too low.
+
     With at least 30 gold tasks, the temperature minimises the log loss of gold tasks whose class
-    was withheld. Very many tasks, workers or classes are pooled from OneCoin and Wawa, whose
-    posteriors are sparse.
+    was withheld, and replaces the doubt. Very many tasks, workers or classes are pooled from
+    OneCoin and Wawa, whose posteriors are sparse.
 
     References
     ----------
@@ -140,11 +174,16 @@ class Auto(Aggregator):
             "a list of methods",
         ),
         "agreement_": SavedValue(lambda value: are_numbers(value), "a share for each member"),
-        "overruled_": SavedValue(
-            lambda value: isinstance(value, float) and 0 <= value <= 1, "a share"
-        ),
-        "temperature_": SavedValue(
-            lambda value: isinstance(value, float) and 0 < value < np.inf, "a positive number"
+        "overruled_": saved_float(0, 1),
+        "temperature_": saved_float(1e-9, np.inf),
+        "explained_": saved_float(0, 1, or_nan=True),
+        "dependence_": saved_float(-1, 1, or_nan=True),
+        "instability_": saved_float(0, np.inf, or_nan=True),
+        "doubt_": saved_float(0, 0.999),
+        "unsupported_": SavedArray("K", "flag"),
+        "rejected_": SavedValue(
+            lambda value: isinstance(value, list) and all(isinstance(n, str) for n in value),
+            "a list of names",
         ),
         "reason_": SavedValue(lambda value: isinstance(value, str), "a sentence"),
     }
@@ -173,7 +212,10 @@ class Auto(Aggregator):
         names = [kebab_case(type(member).__name__) for member in self.members_]
         if names not in ([self.chosen_, *VOTES], list(LARGE_CROWD)) or names[0] != self.chosen_:
             return f"members_ are {', '.join(names)}, which are not those of {self.chosen_}"
-        if self.reason_ != reason_of(names, self.scores_, self.overruled_):
+        doubt = Doubt(self.explained_, self.dependence_, self.instability_, self.doubt_)
+        if any(bool(self.scores_) == bool(np.isnan(sign)) for sign in doubt[:3]):
+            return "signs of doubt are known exactly where there are scores"
+        if self.reason_ != reason_of(names, doubt, self._rule(), self.overruled_, sizes[1]):
             return "reason_ is not that of the choice"
         for member in self.members_:
             if not member.__sklearn_is_fitted__():
@@ -190,37 +232,51 @@ class Auto(Aggregator):
         """Return an unfitted copy that keeps the choice, for refits to simulated labels."""
         return type(self)(candidates=(self.chosen_,), class_prior=copy.deepcopy(self.class_prior))
 
+    def _rule(self) -> PoolRule:
+        """Return how the fitted members are pooled."""
+        return PoolRule(self.unsupported_, self.temperature_, self.doubt_)
+
     # ------------------------------------------------------------------------------------- fit
 
     def _fit(self, problem: Problem) -> Fit:
         if isinstance(problem.data, PackedCrowd):
             return self._fit_by_shards(problem, problem.data)
         problem = with_class_prior(problem, self.class_prior)
-        names, scores = self._choice(problem)
-        parts = [_fit_member(name, problem) for name in names]
-        temperature = _temperature(names, problem)
-        probas = _pool([result.probas for _, result in parts], problem, temperature)
-        return _result(problem.data, probas, parts, names, score_table(scores), temperature)
+        labels, copies = _counted_once(problem.data)
+        problem = replace(problem, data=labels)
+        choice = self._choice(problem)
+        parts = _members(choice, problem)
+        rule = _rule_for(choice, parts, problem)
+        fit = _result(problem, parts, choice, rule)
+        return replace(fit, findings=(*copies_finding(labels, copies), *fit.findings))
+
+    def _counted(self, labels: CrowdLabels) -> CrowdLabels:
+        """Return the labels with copies counted once."""
+        return _counted_once(labels)[0]
+
+    def _findings(self, problem: Problem, result: Fit, gold: Any) -> list[Finding]:
+        found = super()._findings(problem, result, gold)
+        return [finding for finding in found if finding.id != "clones"]  # the fit has its own
 
     def _fit_by_shards(self, problem: Problem, crowd: PackedCrowd) -> Fit:
         """Choose on a sample of a pack, fit the members by shards, and pool their posteriors."""
         sample, gold = crowd.sample_with_gold(SAMPLE)
         small = replace(problem, data=sample, prior=as_task_prior(None, gold, sample))
         small = replace(small, engine=MemoryEngine())
-        names, scores = list(LARGE_CROWD), dict[str, HeldOutScore]()
+        choice, rule = Choice(list(LARGE_CROWD)), PoolRule(doubt=Doubt().amount)
         if not is_large_crowd(crowd):
-            names, scores = self._for_packs(crowd)._choice(small)
-        temperature = _temperature(names, small)
+            choice = self._for_packs(crowd)._choice(small)
+            rule = _rule_for(choice, _members(choice, small), small)
         fits, jobs = [], []
-        for name in names:
+        for name in choice.names:
             parts = AnswerParts(PartPlan(), crowd.parts.by_frequency)
             own: Any = PackedCrowd(crowd.pack, parts)
             fits.append(_fit_member(name, replace(problem, data=own), publish=False)[1])
             jobs.append(parts.job)
-        model = PooledModel(tuple(jobs), temperature, crowd.class_totals)
+        model = PooledModel(tuple(jobs), rule, crowd.class_totals)
         shards = problem.cut(0)
         sums = shards.collect(model, "answer", shards.begin(model), None, crowd.parts)
-        return packed_result(crowd, sums, fits, names, score_table(scores), temperature, sample)
+        return packed_result(crowd, sums, fits, choice, rule, sample)
 
     def _for_packs(self, crowd: PackedCrowd) -> Self:
         """Return the method with those candidates that fit a pack by shards."""
@@ -245,6 +301,7 @@ class Auto(Aggregator):
     def _continued(self, problem: Problem, arrival: Arrival, passes: int) -> Fit:
         """Return the pool of the same members after some passes from their previous posteriors."""
         problem = with_class_prior(problem, self.class_prior)
+        problem = replace(problem, data=self._counted(problem.data))
         names, parts = [], []
         for member in self.members_:
             names.append(kebab_case(type(member).__name__))
@@ -253,26 +310,43 @@ class Auto(Aggregator):
             made = type(member)(**member.get_params(deep=False))
             made._publish(problem.data, replace(result, findings=()))
             parts.append((made, result))
-        probas = _pool([result.probas for _, result in parts], problem, self.temperature_)
-        return _result(problem.data, probas, parts, names, self.scores_, self.temperature_)
+        doubt = Doubt(self.explained_, self.dependence_, self.instability_, self.doubt_)
+        choice = Choice(names, self.scores_, doubt, self.rejected_)
+        return _result(problem, parts, choice, self._rule())
 
-    def _choice(self, problem: Problem) -> tuple[list[str], dict[str, HeldOutScore]]:
-        """Return the names of the members, the chosen one first, and the held-out scores."""
+    def _choice(self, problem: Problem) -> Choice:
+        """Choose a candidate by held-out labels, and measure how far it is to be doubted."""
         if is_large_crowd(problem.data):
-            return list(LARGE_CROWD), {}
+            return Choice(list(LARGE_CROWD))
         names = [kebab_case(get_method(name).__name__) for name in self.candidates]
         plan = scoring_plan(problem.data)
         if len(names) == 1 or not _can_choose(plan):
-            return [names[0], *VOTES], {}
-        scores = {name: _held_out(name, plan, problem) for name in names}
-        return [leader(scores), *VOTES], scores
+            return Choice([names[0], *VOTES])
+        seen = {name: _held_out(name, plan, problem) for name in names}
+        scores = {name: score for name, (score, _) in seen.items()}
+        whole = replace(problem, data=plan.labels, prior=_prior_of(plan.labels, problem))
+        votes, fits = vote_table(plan.labels, weighted=True), dict[str, tuple[Aggregator, Fit]]()
+        rejected: list[str] = []
+        for chosen in _by_lead(scores):
+            fits[chosen] = _fit_member(chosen, whole)
+            probas = fits[chosen][1].probas
+            mass = probas[:, unsupported_classes(probas, votes)].sum() / len(probas)
+            if chosen == names[0] or mass <= MOST_UNSUPPORTED:
+                break
+            rejected.append(chosen)
+        if REFERENCE not in fits:
+            fits[REFERENCE] = _fit_member(REFERENCE, whole, publish=False)
+        rhos = [dependence(plan.labels, fits[name][1].probas) for name in (chosen, REFERENCE)]
+        doubt = measured_doubt(*seen[chosen], plan, fits[chosen][1].probas, min(rhos))
+        ready = {chosen: fits[chosen]} if plan.labels is problem.data else {}
+        return Choice([chosen, *VOTES], score_table(scores), doubt, rejected, ready)
 
     # --------------------------------------------------------------------------------- predict
 
     def _predict(self, problem: Problem) -> Any:
         problem = with_class_prior(problem, self.class_prior)
         parts = [member._predict(problem) for member in self.members_]
-        return _pool(parts, problem, self.temperature_)
+        return _pool(parts, problem, self._rule())
 
 
 def is_large_crowd(labels: CrowdLabels | PackedCrowd) -> bool:
@@ -287,6 +361,18 @@ def is_large_crowd(labels: CrowdLabels | PackedCrowd) -> bool:
 # -------------------------------------------------------------------------------------- choice
 
 
+def _counted_once(labels: CrowdLabels) -> tuple[CrowdLabels, list[NDArray[Any]]]:
+    """Return labels with weights 1/m of m workers with the same labels, and these workers."""
+    copies = identical_sheets(labels) if labels.n_classes > 1 else []
+    if not copies:
+        return labels, []
+    share = np.ones(labels.n_workers)
+    for group in copies:
+        share[group] = 1 / len(group)
+    weight = share[labels.worker] * (1.0 if labels.weight is None else labels.weight)
+    return replace(labels, weight=weight), copies
+
+
 def _can_choose(plan: ScoringPlan) -> bool:
     """Return whether enough labels can be hidden: of many tasks, or many of a few tasks."""
     hidden = np.flatnonzero(plan.folds >= 0)
@@ -294,15 +380,28 @@ def _can_choose(plan: ScoringPlan) -> bool:
     return n_tasks >= (LEAST_TASKS if len(hidden) < MANY_LABELS else FEWEST_TASKS)
 
 
-def _held_out(name: str, plan: ScoringPlan, problem: Problem) -> HeldOutScore:
-    """Return the held-out score of one candidate."""
-    prior = _prior_of(plan.labels, problem)
+def _by_lead(scores: Mapping[str, HeldOutScore]) -> Iterator[str]:
+    """Yield the leader, then the leader of all others, down to the first candidate."""
+    left = dict(scores)
+    while (name := leader(left)) != next(iter(scores)):
+        yield name
+        del left[name]
+    yield name
+
+
+def _held_out(
+    name: str, plan: ScoringPlan, problem: Problem
+) -> tuple[HeldOutScore, list[Foresight]]:
+    """Return the held-out score of one candidate, and what its fits say of the hidden tasks."""
+    prior, foresight = _prior_of(plan.labels, problem), list[Foresight]()
 
     def probas(visible: CrowdLabels) -> Any:
         part = replace(problem, data=visible, prior=prior, start=None)
-        return _fit_member(name, part, publish=False)[1].probas
+        found = _fit_member(name, part, publish=False)[1].probas
+        foresight.append(Foresight.of_fold(visible, plan.labels, found))
+        return found
 
-    return held_out_score(probas, plan)
+    return held_out_score(probas, plan), foresight
 
 
 def _prior_of(some: CrowdLabels, problem: Problem) -> TaskPrior:
@@ -313,6 +412,11 @@ def _prior_of(some: CrowdLabels, problem: Problem) -> TaskPrior:
     place = lookup(some.tasks, problem.data.tasks)
     index = None if prior.index is None else prior.index[place]
     return replace(prior, index=index, gold=None if prior.gold is None else prior.gold[place])
+
+
+def _members(choice: Choice, problem: Problem) -> list[tuple[Aggregator, Fit]]:
+    """Return the fitted members of a choice."""
+    return [choice.ready.get(name) or _fit_member(name, problem) for name in choice.names]
 
 
 def _fit_member(name: str, problem: Problem, publish: bool = True) -> tuple[Aggregator, Fit]:
@@ -329,31 +433,48 @@ def _fit_member(name: str, problem: Problem, publish: bool = True) -> tuple[Aggr
 # ---------------------------------------------------------------------------------------- pool
 
 
-def _pool(parts: Sequence[Any], problem: Problem, temperature: float) -> Any:
+def _pool(parts: Sequence[Any], problem: Problem, rule: PoolRule) -> Any:
     """Return half of the chosen posterior and half of the votes; gold stays certain."""
-    sparse, labels = hasattr(parts[0], "tocsr"), problem.data
-    votes = None if sparse or not labels.n_annotations else vote_table(labels, weighted=True)
-    log_prior = problem.prior.rows[:1] if sparse else problem.prior.dense(labels.n_tasks)
-    return pooled_posterior(parts, votes, log_prior, temperature)
+    labels, prior = problem.data, problem.prior
+    votes = None
+    if not hasattr(parts[0], "tocsr") and labels.n_annotations:
+        votes = vote_table(labels, weighted=True)
+    return pooled_posterior(parts, votes, prior.rows, prior.index, rule)
 
 
-def _temperature(names: Sequence[str], problem: Problem) -> float:
+def _rule_for(
+    choice: Choice, parts: Sequence[tuple[Aggregator, Fit]], problem: Problem
+) -> PoolRule:
+    """Return how to pool: unsupported classes, and the temperature by gold or else the doubt."""
+    labels, probas = problem.data, _pool([fit.probas for _, fit in parts], problem, PoolRule())
+    if labels.n_classes == 1:
+        return PoolRule(np.zeros(1, bool))
+    unsupported = np.zeros(labels.n_classes, bool)
+    if not hasattr(probas, "tocsr"):
+        unsupported = unsupported_classes(probas, vote_table(labels, weighted=True))
+    rule = PoolRule(unsupported, doubt=choice.doubt.amount)
+    temperature = _temperature(choice.names, problem, PoolRule(unsupported))
+    return rule if temperature is None else PoolRule(unsupported, temperature)
+
+
+def _temperature(names: Sequence[str], problem: Problem, rule: PoolRule) -> float | None:
     """Return the temperature with the least log loss on gold tasks whose class was withheld.
 
-    Every other gold task is withheld from one fit, and the rest from another.
+    Every other gold task is withheld from one fit, and the rest from another. None with little
+    gold.
     """
     gold, labels = problem.prior.gold, problem.data
     if gold is None or is_large_crowd(labels):
-        return 1.0
+        return None
     known = np.flatnonzero((gold >= 0) & (labels.labels_per_task > 0))
     if len(known) < LEAST_GOLD:
-        return 1.0
+        return None
     withheld = np.empty((len(known), labels.n_classes))
     for half in (slice(0, None, 2), slice(1, None, 2)):
         tasks = known[half]
         blind = _withhold(problem, tasks)
-        probas = _pool([_fit_member(n, blind, publish=False)[1].probas for n in names], blind, 1.0)
-        withheld[half] = probas[tasks]
+        fits = [_fit_member(name, blind, publish=False)[1].probas for name in names]
+        withheld[half] = _pool(fits, blind, rule)[tasks]
     return best_temperature(log_posteriors(withheld), gold[known], COLDEST, HOTTEST)
 
 
@@ -372,32 +493,20 @@ def _withhold(problem: Problem, tasks: NDArray[np.intp]) -> Problem:
 
 
 def _result(
-    labels: CrowdLabels,
-    probas: Any,
-    parts: Sequence[tuple[Aggregator, Fit]],
-    names: Sequence[str],
-    table: dict[str, dict[str, float]],
-    temperature: float,
+    problem: Problem, parts: Sequence[tuple[Aggregator, Fit]], choice: Choice, rule: PoolRule
 ) -> Fit:
-    chosen = parts[0][1]
+    labels, chosen = problem.data, parts[0][1]
+    probas = _pool([result.probas for _, result in parts], problem, rule)
     codes = choose_labels(probas, labels.class_totals)[0]
     by_member = [choose_labels(result.probas, labels.class_totals)[0] for _, result in parts]
     labelled = labels.labels_per_task > 0
     agreement = {
         name: float(np.mean((own == codes)[labelled]))
-        for name, own in zip(names, by_member, strict=True)
+        for name, own in zip(choice.names, by_member, strict=True)
     }
-    overruled = labelled & _not_plurality(labels, codes)
-    share = float(overruled.sum() / labelled.sum())
-    extra = {
-        "chosen": names[0],
-        "scores": table,
-        "members": [member for member, _ in parts],
-        "agreement": agreement,
-        "overruled": share,
-        "temperature": temperature,
-        "reason": reason_of(names, table, share),
-    }
+    overruled = labelled & without_plurality(labels, codes)
+    extra = published(choice, rule, float(overruled.sum() / labelled.sum()), labels.n_classes)
+    extra |= {"members": [member for member, _ in parts], "agreement": agreement}
     return Fit(
         probas,
         chosen.worker_accuracy,
@@ -407,38 +516,9 @@ def _result(
         n_iter=chosen.n_iter,
         converged=chosen.converged,
         history=chosen.history,
-        findings=(*chosen.findings, *_findings_of(labels, probas, codes, by_member, overruled)),
+        findings=(
+            *chosen.findings, *choice_findings(labels, probas, codes, by_member, overruled),
+            *doubt_findings(labels, choice.rejected, choice.doubt, rule),
+        ),
         extra=extra,
-    )
-
-
-def _not_plurality(labels: CrowdLabels, codes: Codes) -> Mask:
-    """Return whether the chosen class (n_tasks,) has fewer votes than another."""
-    if labels.n_tasks * labels.n_classes <= DENSE_LIMIT:
-        return below_plurality(vote_table(labels, weighted=True), codes)
-    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
-    cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
-    cells, place = np.unique(cell, return_inverse=True)
-    total = np.bincount(place.ravel(), weight)
-    task = cells // labels.n_classes
-    most, own = np.zeros(labels.n_tasks), np.zeros(labels.n_tasks)
-    np.maximum.at(most, task, total)
-    is_own = cells % labels.n_classes == codes[task]
-    own[task[is_own]] = total[is_own]
-    return np.asarray(own < most - 1e-9)
-
-
-def _findings_of(
-    labels: CrowdLabels, probas: Any, codes: Codes, by_member: Sequence[Codes], overruled: Mask
-) -> Iterator[Finding]:
-    """Yield findings on how far the labels depend on the choice of a method."""
-    labelled = labels.labels_per_task > 0
-    confidence = confidence_of(probas, codes)
-    differ = labelled & np.any([own != by_member[0] for own in by_member[1:]], axis=0)
-    for name, tasks in (("overruled-majority", overruled), ("members-disagree", differ)):
-        rows = np.flatnonzero(tasks)
-        ids = labels.tasks[rows[np.argsort(confidence[rows], kind="stable")[:N_AFFECTED]]]
-        share = float(tasks.sum() / labelled.sum())
-        yield from dependence_finding(
-            name, share, float(confidence[rows].sum()) / max(len(rows), 1), ids
-        )
+    )  # fmt: skip

@@ -39,7 +39,7 @@ class Thresholds(OrderedMethod, BinaryReduction):
     with :math:`p_k` the method's posterior when labels count as above the cut ``k`` or not,
     :math:`\tilde S_{i0} = 1, \tilde S_{iK} = 0`, and between them :math:`\tilde S = d + (1 - 2 d)
     \hat S`. The doubt :math:`d = 1 / (2 N + 4)` keeps ``N`` tasks from showing that a class is
-    certain.
+    certain; a doubt of the method itself, such as that of "auto", is left out.
 
     Use it when classes are ordered, such as grades: a label close to the truth then counts for
     most cuts. Cost: that of the method, times the number of cuts.
@@ -136,7 +136,8 @@ class Thresholds(OrderedMethod, BinaryReduction):
         # The rule of succession, with half a task more on either side of each cut.
         doubt = 0.5 / (np.count_nonzero(labels.labels_per_task) + 2)
         extra["doubt"] = float(doubt)
-        probas = _between_cuts([result.probas for result in results], problem.prior, doubt)
+        cuts = [_undoubted(one.probas, one.extra.get("doubt", 0.0)) for one in results]
+        probas = _between_cuts(cuts, problem.prior, doubt)
         accuracy, error = expected_accuracy(labels, probas)
         return Fit(
             self._answers(probas),
@@ -163,7 +164,9 @@ class Thresholds(OrderedMethod, BinaryReduction):
         ]
         if problem.data.n_classes <= 2:
             return self._answers(as_dense(parts[0]))
-        return self._answers(_between_cuts(parts, problem.prior, self.doubt_))
+        doubts = [getattr(fitted, "doubt_", 0.0) for fitted in self.methods_]
+        cuts = [_undoubted(part, doubt) for part, doubt in zip(parts, doubts, strict=True)]
+        return self._answers(_between_cuts(cuts, problem.prior, self.doubt_))
 
 
 def _problems(problem: Problem) -> list[Problem]:
@@ -174,9 +177,17 @@ def _problems(problem: Problem) -> list[Problem]:
     return [two_classes(problem, np.arange(K) > k, ("not above", "above")) for k in range(K - 1)]
 
 
-def _between_cuts(parts: list[Any], prior: TaskPrior, doubt: float) -> Floats:
-    """Return the posterior (N, K) from the posteriors (N, 2) of the K - 1 cuts."""
-    above = nonincreasing_rows(np.stack([as_dense(part)[:, 1] for part in parts], axis=1))
+def _undoubted(probas: Any, doubt: float) -> Floats:
+    """Return the probability above a cut (N,) without the method's own doubt.
+
+    It differs from cut to cut, which would reverse their order, and moves the median.
+    """
+    return np.clip((as_dense(probas)[:, 1] - doubt / 2) / (1 - doubt), 0.0, 1.0)
+
+
+def _between_cuts(cuts: list[Floats], prior: TaskPrior, doubt: float) -> Floats:
+    """Return the posterior (N, K) from the probabilities (N,) above the K - 1 cuts."""
+    above = nonincreasing_rows(np.stack(cuts, axis=1))
     above = doubt + (1 - 2 * doubt) * above
     n, ends = len(above), np.ones((len(above), 1))
     probas = np.maximum(-np.diff(above, axis=1, prepend=ends, append=0 * ends), 0.0)

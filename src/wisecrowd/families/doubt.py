@@ -1,0 +1,201 @@
+r"""Doubt about a posterior, because workers may err together, and classes that they do not support.
+
+Models take the errors of workers for independent. Those of real crowds are not, and a posterior
+then claims too much. Three signs of it need no truth: how much of the labels a fit does not
+explain (:math:`1 - I`), labels that agree unevenly over tasks (:math:`\rho`), and probabilities
+that fall when labels are added (:math:`u`). The doubt
+
+.. math::
+    m = 1 - (1 - \mathrm{clip}(6 \rho, .1, .8) (1 - I)^2) (1 - \min(2 u, .9)), \qquad
+    d = \max\left(.05, .05 + (m - .05) \frac{T}{T + 25}\right)
+
+is the share of a uniform guess in every posterior, with :math:`T` the tasks that were scored. None
+of the signs shows an error that all workers share on a task, so some doubt always stays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.inference.held_out_labels import (
+    HeldOutScore,
+    ScoringPlan,
+    class_pairs,
+    fit_judge,
+    sparse_rows,
+)
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+LEAST = 0.05  # doubt that always stays
+SLOPE, LEAST_SHARE, MOST_SHARE = 6.0, 0.1, 0.8  # of dependence in the doubt
+MOST_INSTABILITY = 0.9
+FEW_TASKS = 25.0  # scored tasks at which what was measured counts for half
+CERTAIN = 0.001  # rates of workers are kept this far from 0 and 1
+SUPPORT = 0.5  # of the most frequent label on the tasks of a class, for a supported class
+
+
+class Doubt(NamedTuple):
+    """How far a posterior is to be doubted, and why.
+
+    Attributes
+    ----------
+    explained : float
+        Share of what varies in held-out labels that the fit predicts; NaN if not measured.
+    dependence : float
+        Excess variance of the votes over tasks, 0 for independent labels; NaN if not measured.
+    instability : float
+        Share of the confidence that is lost when labels are added; NaN if not measured.
+    amount : float
+        Weight of a uniform guess in every posterior.
+    """
+
+    explained: float = np.nan
+    dependence: float = np.nan
+    instability: float = np.nan
+    amount: float = LEAST
+
+
+class Foresight(NamedTuple):
+    """What fits without some labels said of the tasks of these labels.
+
+    Attributes
+    ----------
+    task, code : (n,) tasks and their most probable classes
+    probability : (n,)
+    """
+
+    task: Codes
+    code: Codes
+    probability: Floats
+
+    @classmethod
+    def of_fold(cls, visible: CrowdLabels, labels: CrowdLabels, probas: Floats) -> Foresight:
+        """Return what the posterior of a fit to the visible labels says of the other tasks."""
+        rows = np.flatnonzero(visible.labels_per_task < labels.labels_per_task)
+        some = probas[rows]
+        code = some.argmax(axis=1)
+        return cls(rows.astype(np.int32), code.astype(np.int32), some[np.arange(len(rows)), code])
+
+
+def measured_doubt(
+    score: HeldOutScore,
+    foresight: list[Foresight],
+    plan: ScoringPlan,
+    probas: Floats,
+    rho: float,
+) -> Doubt:
+    """Return the doubt about a chosen model.
+
+    Parameters
+    ----------
+    score, foresight : HeldOutScore and list of Foresight
+        Of its fits without a fold.
+    plan : ScoringPlan
+    probas : (n_tasks, n_classes)
+        Its posterior, fitted to all labels of the plan.
+    rho : float
+        The smallest dependence under several posteriors, because a wrong model makes some, too.
+    """
+    explained, unstable = explained_share(score, plan), instability(foresight, probas)
+    share = float(np.clip(SLOPE * rho, LEAST_SHARE, MOST_SHARE)) * (1 - explained) ** 2
+    most = 1 - (1 - share) * (1 - min(2 * unstable, MOST_INSTABILITY))
+    n_tasks = len(np.unique(score.task))
+    amount = LEAST + (most - LEAST) * n_tasks / (n_tasks + FEW_TASKS)
+    return Doubt(explained, rho, unstable, max(LEAST, amount))
+
+
+def explained_share(score: HeldOutScore, plan: ScoringPlan) -> float:
+    """Return 1 minus the loss of held-out labels over that of the shares of the labels."""
+    labels = plan.labels
+    scored = (plan.folds >= 0) & (plan.folds < plan.n_folds_used)
+    shares = (labels.class_totals + 1) / (labels.class_totals.sum() + labels.n_classes)
+    loss = np.average(-np.log(shares[labels.label[scored]]), weights=score.weight)
+    return float(np.clip(1 + score.mean / loss, 0, 1)) if loss > 0 else 1.0
+
+
+def dependence(labels: CrowdLabels, probas: Any) -> float:
+    r"""Return the excess variance of votes over tasks, in units of the largest possible one.
+
+    .. math::
+        \rho = \frac{\sum_{ik} q_i(k) [(c_{ik} - A_{ik})^2 - V_{ik}]}
+                    {\sum_{ik} q_i(k) [S_{ik}^2 - V_{ik}]}
+
+    with the weight :math:`c_{ik}` of labels k of task i and, over its labels e, the sums
+    :math:`A = \sum w \theta`, :math:`V = \sum w^2 \theta (1 - \theta)` and :math:`S = \sum w
+    \sqrt{\theta (1 - \theta)}` for the rates :math:`\theta` of the common judge. It is 0 in
+    expectation for the right posterior of independent labels, and positive if some tasks are
+    harder than others for everybody.
+    """
+    K = labels.n_classes
+    if K < 2 or labels.n_annotations == 0:
+        return 0.0
+    posterior = sparse_rows(probas)
+    judge = fit_judge(labels, posterior)
+    size = labels.n_tasks * K
+    mean, variance, deviation = np.zeros(size), np.zeros(size), np.zeros(size)
+    every = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    for e, k, _ in class_pairs(labels, posterior):
+        rate = np.clip(judge.rates(labels.worker[e], k, k), CERTAIN, 1 - CERTAIN)
+        cell, weight = labels.task[e].astype(np.int64) * K + k, every[e]
+        mean += np.bincount(cell, weight * rate, size)
+        variance += np.bincount(cell, weight**2 * rate * (1 - rate), size)
+        deviation += np.bincount(cell, weight * np.sqrt(rate * (1 - rate)), size)
+    cell = labels.task.astype(np.int64) * K + labels.label
+    votes = np.bincount(cell, every, size)
+    claimed = posterior.toarray().ravel()
+    most = claimed @ (deviation**2 - variance)
+    if most <= 1e-12:
+        return 0.0
+    return float(np.clip(claimed @ ((votes - mean) ** 2 - variance) / most, -1, 1))
+
+
+def instability(foresight: list[Foresight], probas: Floats) -> float:
+    """Return the share of the confidence above a guess that is lost with the hidden labels."""
+    task, code, before = (np.concatenate(part) for part in zip(*foresight, strict=True))
+    after = probas[task, code]
+    above = max(float(before.mean()) - 1 / probas.shape[1], 0.05)
+    return max(0.0, float(before.mean() - after.mean())) / above
+
+
+# ----------------------------------------------------------------------------- unsupported classes
+
+
+def unsupported_classes(probas: Floats, votes: Floats) -> Mask:
+    """Return whether another label is twice as frequent on the tasks of a class (n_classes,).
+
+    Parameters
+    ----------
+    probas, votes : (n_tasks, n_classes)
+        A posterior, and the weight of the labels.
+    """
+    total = votes.sum(axis=1, keepdims=True)
+    labelled = total[:, 0] > 0
+    frequency = probas[labelled].T @ (votes[labelled] / total[labelled])
+    own = np.diagonal(frequency)
+    return np.asarray(own < SUPPORT * frequency.max(axis=1, initial=0.0))
+
+
+def within_votes(probas: Floats, votes: Floats, classes: Mask, fixed: Mask) -> Floats:
+    """Return posteriors in which some classes have at most their share of the votes.
+
+    Parameters
+    ----------
+    probas, votes : (n_tasks, n_classes)
+    classes : (n_classes,)
+        Classes to limit.
+    fixed : (n_tasks,)
+        Tasks that stay as they are, as do those without labels.
+    """
+    total = votes.sum(axis=1, keepdims=True)
+    share = votes / np.where(total > 0, total, 1)
+    limited = np.where(classes, np.minimum(probas, share), probas)
+    left = limited.sum(axis=1, keepdims=True)
+    kept = fixed[:, None] | (total <= 0) | (left <= 0)
+    return np.where(kept, probas, limited / np.where(left > 0, left, 1))
