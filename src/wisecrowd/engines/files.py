@@ -17,6 +17,7 @@ from wisecrowd.engines.merged_rows import merged_rows
 from wisecrowd.engines.packed_numbers import write_number_part
 from wisecrowd.engines.packed_shard import load_shard
 from wisecrowd.engines.packs import Pack
+from wisecrowd.engines.shard_arrays import check_shard, check_vocabularies
 from wisecrowd.engines.value_files import digest_of_values, read_values, write_values
 
 LARGE = 1 << 20  # bytes of statistics that are added in place
@@ -80,8 +81,19 @@ class Job(NamedTuple):
     states: StatePlan | None = None
 
 
+@dataclass(frozen=True)
+class ShardCheck:
+    """Model of the pass that comes before all others: it only checks the content of shards."""
+
+
+CHECK = Job(ShardCheck(), "check_shard", None)
+
+
 def run_shard(pack: Pack, number: int, job: Job) -> Any:
     """Return the statistics of a step on one shard; with parts, also the sums of the answers."""
+    if isinstance(job.model, ShardCheck):
+        check_shard(pack, number)
+        return 0
     return run_on(pack, load_shard(pack, number), job)
 
 
@@ -202,8 +214,15 @@ class PackShards:
         return stats
 
     def _run(self, job: Job) -> Any:
-        """Run a job on all shards; few distinct rows run here, and shards only write answers."""
+        """Run a job on all shards; few distinct rows run here, and shards only write answers.
+
+        Before the first job the engine checks the content of all shards.
+        """
         rows = None if job.states is not None else merged_rows(self.pack)
+        if not self.pack.is_checked:
+            check_vocabularies(self.pack)
+            (self.engine.run if rows is None else run_here)(self.pack, CHECK)
+            self.pack.is_checked = True
         if rows is None:
             return self.engine.run(self.pack, job)
         if job.parts is None:
