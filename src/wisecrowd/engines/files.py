@@ -83,17 +83,11 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class ShardCheck:
-    """Model of the pass that comes before all others: it only checks the content of shards."""
-
-
-CHECK = Job(ShardCheck(), "check_shard", None)
+    """Model of the pass before all others, which runs no step: the content of shards is checked."""
 
 
 def run_shard(pack: Pack, number: int, job: Job) -> Any:
     """Return the statistics of a step on one shard; with parts, also the sums of the answers."""
-    if isinstance(job.model, ShardCheck):
-        check_shard(pack, number)
-        return 0
     return run_on(pack, load_shard(pack, number), job)
 
 
@@ -111,6 +105,10 @@ def run_on(pack: Pack, shard: Any, job: Job) -> Any:
 
 def run_block(pack: Pack, first: int, size: int, job: Job) -> Any:
     """Return the sum of a step's statistics over an aligned block of shards."""
+    if isinstance(job.model, ShardCheck):
+        for number in range(first, first + size):
+            check_shard(pack, number)
+        return 0
     if size == 1:
         return run_shard(pack, first, job)
     half = size // 2
@@ -221,7 +219,7 @@ class PackShards:
         rows = None if job.states is not None else merged_rows(self.pack)
         if not self.pack.is_checked:
             check_vocabularies(self.pack)
-            (self.engine.run if rows is None else run_here)(self.pack, CHECK)
+            (self.engine.run if rows is None else run_here)(self.pack, Job(ShardCheck(), "", None))
             self.pack.is_checked = True
         if rows is None:
             return self.engine.run(self.pack, job)

@@ -283,7 +283,7 @@ def _check_lists(summary: PackSummary) -> None:
 
 
 def _check_classes(summary: PackSummary) -> None:
-    if summary.kind not in KINDS:
+    if summary.kind not in list(KINDS):  # it may be anything
         raise ValueError(f"{_short(summary.kind)!r} is not a kind of packs")
     if bool(summary.classes) != (summary.kind == "labels"):
         raise ValueError(f"{len(summary.classes)} classes are listed, and it holds {summary.kind}")

@@ -158,9 +158,9 @@ def _require_range(
     if not len(values):
         return
     least, most = values.min(), values.max()
-    if not (wanted.least <= least and most <= wanted.most):  # also if one of them is NaN
-        ends = str(least) if least == most else f"{least} to {most}"
-        raise _damaged(pack, number, name, f"it has values that cannot be ({ends})")
+    for end, fine in ((least, wanted.least <= least), (most, most <= wanted.most)):
+        if not fine:  # also NaN
+            raise _damaged(pack, number, name, f"it has the value {end}, which cannot be")
 
 
 def _wanted(pack: Pack, number: int, name: str) -> _Wanted:
