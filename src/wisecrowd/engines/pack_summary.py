@@ -203,14 +203,14 @@ def _listed(value: Any, name: str) -> list[Any]:
 
 def _files(values: dict[str, Any]) -> dict[str, tuple[int, str]]:
     """Return the files of a pack or a shard with size and digest."""
-    found = {}
+    found: dict[str, tuple[int, str]] = {}
     for name, facts in _record(values.get("files")).items():
         if not re.fullmatch(r"[a-z_]+\.(npy|parquet)", name):
             raise ValueError(f"{_short(name)!r} is not the name of a file of a pack")
-        size, digest = facts if isinstance(facts, list) and len(facts) == 2 else (None, None)
-        if not _is_count(size) or not isinstance(digest, str):
+        pair: list[Any] = facts if isinstance(facts, list) and len(facts) == 2 else [None, None]
+        if not _is_count(pair[0]) or not isinstance(pair[1], str):
             raise ValueError(f"{name} has no size and digest")
-        found[name] = (size, digest)
+        found[name] = (pair[0], pair[1])
     return found
 
 

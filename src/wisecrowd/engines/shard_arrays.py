@@ -73,8 +73,12 @@ def open_shard(pack: Pack, number: int) -> ShardArrays:
     """Return the arrays of a shard, or refuse those that do not fit together."""
     info = pack.summary.shards[number]
     found = ShardArrays(
-        *(_required(pack, number, name) for name in ("indptr", "cell", "workers")),
-        *(_opened(pack, number, name) for name in ("weight", "gold", "repeat")),
+        _required(pack, number, "indptr"),
+        _required(pack, number, "cell"),
+        _required(pack, number, "workers"),
+        _opened(pack, number, "weight"),
+        _opened(pack, number, "gold"),
+        _opened(pack, number, "repeat"),
         {name: _required(pack, number, name) for name in KINDS[pack.summary.kind]},
     )
     indptr, repeat = found.indptr, found.repeat
