@@ -327,7 +327,7 @@ def test_damaged_indices_never_reach_compiled_code(crowd_files, tmp_path):
     cell = np.load(file)
     cell[-1] = 10**6
     np.save(file, cell)
-    with pytest.raises(DataError, match=rf"cell.npy of shard {number:04d} .* damaged"):
+    with pytest.raises(DataError, match=rf"shards/{number:04d}/cell.npy .* is damaged"):
         load_shard(pack, number)
     with pytest.raises(DataError, match=r"does not have its SHA-256"):
         Pack(pack.path, verify=True)

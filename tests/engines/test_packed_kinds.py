@@ -209,5 +209,5 @@ def test_damaged_arrays_never_reach_compiled_code(name, file, value, packs, tmp_
     array[-1] = value
     np.save(place, array)
     method = GaussianEM() if name == "numbers" else BradleyTerry()
-    with pytest.raises(DataError, match=rf"{file}.npy of shard .* damaged"):
+    with pytest.raises(DataError, match=rf"{file}.npy of the pack .* is damaged"):
         fit_pack(method, tmp_path / "copy")

@@ -15,6 +15,7 @@ from wisecrowd.core.one_worker import MOST_ALONE, capped_rows
 from wisecrowd.core.pairs import NOBODY
 from wisecrowd.core.result import choose_labels, confidence_of, dense_rows
 from wisecrowd.engines.packs import Pack
+from wisecrowd.engines.shard_arrays import open_column
 
 if TYPE_CHECKING:
     from wisecrowd.engines.packed_shard import PackedShard
@@ -107,7 +108,7 @@ def write_part(pack: Pack, shard: PackedShard, rows: Any, plan: PartPlan) -> Ans
     codes, ties = choose_labels(probas, np.array(pack.summary.class_totals))
     confidence = confidence_of(probas, codes)
     if plan.folder is not None:
-        pattern = pack.array(shard.number, "pattern")
+        pattern = open_column(pack, shard.number, "pattern")
         _write(pack, shard, pattern, (codes, confidence, ties, probas), plan)
     tied = ties if shard.repeat is None else ties * shard.repeat
     return AnswerSums(_unsure(shard, probas), int(tied.sum()))

@@ -17,6 +17,7 @@ from wisecrowd.engines.merged_rows import merged_rows
 from wisecrowd.engines.packed_numbers import write_number_part
 from wisecrowd.engines.packed_shard import load_shard
 from wisecrowd.engines.packs import Pack
+from wisecrowd.engines.shard_arrays import check_shard, check_vocabularies
 from wisecrowd.engines.value_files import digest_of_values, read_values, write_values
 
 LARGE = 1 << 20  # bytes of statistics that are added in place
@@ -80,6 +81,11 @@ class Job(NamedTuple):
     states: StatePlan | None = None
 
 
+@dataclass(frozen=True)
+class ShardCheck:
+    """Model of the pass before all others, which runs no step: the content of shards is checked."""
+
+
 def run_shard(pack: Pack, number: int, job: Job) -> Any:
     """Return the statistics of a step on one shard; with parts, also the sums of the answers."""
     return run_on(pack, load_shard(pack, number), job)
@@ -99,6 +105,10 @@ def run_on(pack: Pack, shard: Any, job: Job) -> Any:
 
 def run_block(pack: Pack, first: int, size: int, job: Job) -> Any:
     """Return the sum of a step's statistics over an aligned block of shards."""
+    if isinstance(job.model, ShardCheck):
+        for number in range(first, first + size):
+            check_shard(pack, number)
+        return 0
     if size == 1:
         return run_shard(pack, first, job)
     half = size // 2
@@ -202,8 +212,15 @@ class PackShards:
         return stats
 
     def _run(self, job: Job) -> Any:
-        """Run a job on all shards; few distinct rows run here, and shards only write answers."""
+        """Run a job on all shards; few distinct rows run here, and shards only write answers.
+
+        Before the first job the engine checks the content of all shards.
+        """
         rows = None if job.states is not None else merged_rows(self.pack)
+        if not self.pack.is_checked:
+            check_vocabularies(self.pack)
+            (self.engine.run if rows is None else run_here)(self.pack, Job(ShardCheck(), "", None))
+            self.pack.is_checked = True
         if rows is None:
             return self.engine.run(self.pack, job)
         if job.parts is None:

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.engines.packed_data import PackedData
-from wisecrowd.engines.packed_numbers import good_pointers, require_sizes, workers_of
 from wisecrowd.engines.packs import Pack
+from wisecrowd.engines.shard_arrays import open_shard
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,27 +72,14 @@ class PackedPairs(PackedData):
 
 
 def load_pairs(pack: Pack, number: int) -> PackedPairShard:
-    """Return a shard of comparisons; compiled code may trust its arrays."""
-    info, n_items = pack.summary.shards[number], len(pack.items)
-    indptr, worker = pack.required(number, "indptr"), workers_of(pack, number)
-    left, right, outcome = (pack.required(number, n) for n in ("left", "right", "outcome"))
-    weight = pack.array(number, "weight")
-    require_sizes(
-        f"shard {info.name} of {pack.path}",
-        {
-            "indptr.npy": good_pointers(indptr, info.n_rows, len(worker)),
-            "left.npy": _within(left, len(worker), n_items),
-            "right.npy": _within(right, len(worker), n_items),
-            "outcome.npy": _within(outcome, len(worker), 3),
-            "weight.npy": weight is None or weight.shape == worker.shape,
-        },
-    )
+    """Return a shard of comparisons."""
+    found = open_shard(pack, number)
     return PackedPairShard(
-        number, indptr, worker, left, right, outcome, weight, pack.summary.n_workers, n_items
+        number,
+        found.indptr,
+        found.worker,
+        **found.payload,
+        weight=found.weight,
+        n_workers=pack.summary.n_workers,
+        n_items=len(pack.items),
     )
-
-
-def _within(codes: Ints, size: int, most: int) -> bool:
-    if codes.dtype.kind != "i" or codes.shape != (size,):
-        return False
-    return not size or bool(codes.min() >= 0 and codes.max() < most)

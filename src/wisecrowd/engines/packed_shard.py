@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.engines.packed_data import PackedData
 from wisecrowd.engines.packed_numbers import load_numbers
 from wisecrowd.engines.packed_pairs import load_pairs
 from wisecrowd.engines.packs import Pack, as_vocabulary
+from wisecrowd.engines.shard_arrays import open_column, open_shard
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskLabels
 
@@ -117,26 +117,24 @@ def load_shard(pack: Pack, number: int) -> Any:
 
 def load_labels(pack: Pack, number: int) -> PackedShard:
     """Return a shard of classes."""
-    summary, info = pack.summary, pack.summary.shards[number]
+    summary, found = pack.summary, open_shard(pack, number)
     K = len(summary.classes)
-    shard = PackedShard(
+    return PackedShard(
         number,
         slice(
             sum(one.n_rows for one in summary.shards[:number]),
             sum(one.n_rows for one in summary.shards[: number + 1]),
         ),
-        pack.required(number, "indptr"),
-        pack.required(number, "cell"),
-        pack.required(number, "workers"),
-        pack.array(number, "weight"),
-        *_prior_of(pack.array(number, "gold"), K),
+        found.indptr,
+        found.cell,
+        found.workers,
+        found.weight,
+        *_prior_of(found.gold, K),
         stored_cells(pack),
         summary.n_workers,
         K,
-        pack.array(number, "repeat"),
+        found.repeat,
     )
-    _check_shard(shard, f"shard {info.name} of {pack.path}", info.n_rows)
-    return shard
 
 
 LOADERS: dict[str, Callable[[Pack, int], Any]] = {
@@ -160,40 +158,12 @@ def _prior_of(
     nothing = np.zeros((1, n_classes))
     if gold is None or not (gold >= 0).any():
         return nothing, None
-    if gold.max() >= n_classes:
-        raise DataError("Gold of the pack names a class that it does not have; pack it again.")
     classes, place = np.unique(gold[gold >= 0], return_inverse=True)
     index = np.zeros(len(gold), dtype=np.int32)
     index[gold >= 0] = place + 1
     certain = np.full((len(classes), n_classes), -np.inf)
     certain[np.arange(len(classes)), classes] = 0.0
     return np.vstack([nothing, certain]), index
-
-
-def _check_shard(shard: PackedShard, name: str, n_rows: int) -> None:
-    """Refuse indices out of range, which compiled code would follow anywhere."""
-    indptr, cell, workers = shard.indptr, shard.local_cell, shard.local_workers
-    sizes = {
-        "indptr.npy": indptr.dtype == np.int64 and len(indptr) == n_rows + 1,
-        "cell.npy": cell.dtype in (np.int32, np.int64) and cell.ndim == 1,
-        "workers.npy": workers.dtype == np.int32 and workers.ndim == 1,
-        "weight.npy": shard.weight is None or shard.weight.shape == cell.shape,
-        "repeat.npy": shard.repeat is None or shard.repeat.shape == (n_rows,),
-        "gold.npy": shard.prior_index is None or len(shard.prior_index) == n_rows,
-    }
-    good = {**sizes}
-    if all(sizes.values()):
-        good["indptr.npy"] = bool(
-            indptr[0] == 0 and indptr[-1] == len(cell) and (indptr[1:] >= indptr[:-1]).all()
-        )
-        most = len(workers) * shard.n_classes
-        good["cell.npy"] = not len(cell) or bool(cell.min() >= 0 and cell.max() < most)
-        good["workers.npy"] = not len(workers) or bool(
-            workers.min() >= 0 and workers.max() < shard.n_workers
-        )
-    for file, fine in good.items():
-        if not fine:
-            raise DataError(f"{file} of {name} is damaged; copy the pack again.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +250,7 @@ class PackedCrowd(PackedData):
 
 def rows_of(pack: Pack, shard: PackedShard, tasks: NDArray[np.int64]) -> Ints:
     """Return the rows of tasks of a shard."""
-    pattern = pack.array(shard.number, "pattern")
+    pattern = open_column(pack, shard.number, "pattern")
     return tasks if pattern is None else np.asarray(pattern[tasks])
 
 
@@ -298,7 +268,7 @@ def _sampled(pack: Pack, shard: PackedShard, tasks: NDArray[np.int64]) -> tuple[
     sizes = np.diff(shard.indptr)[rows]
     start = np.cumsum(sizes) - sizes
     place = np.repeat(shard.indptr[:-1][rows] - start, sizes) + np.arange(sizes.sum())
-    gold = pack.array(shard.number, "gold")
+    gold = open_column(pack, shard.number, "gold")
     return (
         sizes,
         shard.worker[place],

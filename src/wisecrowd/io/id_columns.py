@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.arrow import indices_of, is_text, is_text_view, refuse_strange_types
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.engines.packs import INTEGER, TEXT
+from wisecrowd.engines.pack_summary import INTEGER, TEXT
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.id_hash.reference import Hashes
 

@@ -23,7 +23,7 @@ from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.pairs import NOBODY
 from wisecrowd.core.value_columns import as_timestamps, as_weights
-from wisecrowd.engines.packs import KINDS as PACKED
+from wisecrowd.engines.pack_summary import KINDS as PACKED
 from wisecrowd.io.formats import Request
 from wisecrowd.io.id_columns import GrowingCodes, PlainIds, hash_ids, missing_rows
 from wisecrowd.io.inventory import HUMAN, MODEL

@@ -18,7 +18,7 @@ from wisecrowd.core.messages.descriptions import Places, describe_ids
 from wisecrowd.core.number_columns import finite_numbers
 from wisecrowd.core.outcomes import LEFT, NUMBER_CODE, OUTCOMES, RIGHT, TIE, WORD_CODE, plain_word
 from wisecrowd.core.pair_columns import require_chosen
-from wisecrowd.engines.packs import INTEGER, TEXT
+from wisecrowd.engines.pack_summary import INTEGER, TEXT
 from wisecrowd.io.conversations import last_messages
 from wisecrowd.io.id_columns import GrowingCodes, PlainIds, missing_rows
 

@@ -15,8 +15,9 @@ from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.ordered_classes import ORDERED, in_numeric_order
 from wisecrowd.core.validation import distinct_ids
-from wisecrowd.engines.packs import KINDS as PACKED
-from wisecrowd.engines.packs import TEXT, shards_for
+from wisecrowd.engines.pack_summary import KINDS as PACKED
+from wisecrowd.engines.pack_summary import TEXT
+from wisecrowd.engines.packs import shards_for
 from wisecrowd.io.pack_buckets import Coding
 from wisecrowd.io.pack_payloads import PairCoding, outcome_meaning
 from wisecrowd.io.pack_progress import Progress

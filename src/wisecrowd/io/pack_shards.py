@@ -19,15 +19,8 @@ from wisecrowd.core.kinds import LABELS
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.outcomes import LEFT
-from wisecrowd.engines.packs import (
-    SHARDS,
-    TASKS,
-    TEXT,
-    ShardInfo,
-    facts_of,
-    write_array,
-    write_ids,
-)
+from wisecrowd.engines.pack_summary import TASKS, TEXT, ShardInfo
+from wisecrowd.engines.packs import SHARDS, facts_of, write_array, write_ids
 from wisecrowd.engines.task_patterns import Patterns, find_patterns
 from wisecrowd.io.id_columns import hash_ids
 from wisecrowd.io.pack_buckets import read_bucket

@@ -18,7 +18,9 @@ from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
-from wisecrowd.engines.packs import KINDS, Pack, is_pack
+from wisecrowd.engines.pack_summary import TASKS
+from wisecrowd.engines.packs import Pack, is_pack
+from wisecrowd.engines.shard_arrays import check_shard, check_vocabularies, open_column
 
 BYTES_PER_LABEL, BYTES_PER_TASK = 40, 150
 
@@ -64,6 +66,7 @@ def labels_of_pack(path: Any, *, keep_order: bool = False) -> Annotations:
             f"{os.fspath(path)} has no timestamps, so the order of its answers is not known; give "
             "the files behind it."
         )
+    check_vocabularies(pack)
     tasks, code = _tasks_of(pack)
     parts = [_shard_columns(pack, number) for number in range(len(summary.shards))]
     size = np.concatenate([part.pop("size") for part in parts])
@@ -114,7 +117,7 @@ def gold_of_pack(path: Any) -> dict[Any, Any] | None:
         return None
     known: dict[Any, Any] = {}
     for number in range(len(pack.summary.shards)):
-        gold = pack.array(number, "gold")
+        gold = open_column(pack, number, "gold")
         if gold is not None:
             numbers = pack.summary.kind == NUMBERS
             rows = np.flatnonzero(~np.isnan(gold) if numbers else gold >= 0)
@@ -130,29 +133,22 @@ def _tasks_of(pack: Pack) -> tuple[NDArray[Any], NDArray[np.int32]]:
 
     ids = [pack.tasks(number) for number in range(len(pack.summary.shards))]
     encoded = encode(pa.chunked_array(ids), "task")
+    if len(encoded.vocabulary) != pack.summary.n_tasks or (encoded.codes < 0).any():
+        raise pack.damaged(TASKS, "a task is there twice or has no name")
     return encoded.vocabulary, encoded.codes
 
 
 def _shard_columns(pack: Pack, number: int) -> dict[str, NDArray[Any]]:
     """Return size of each task, worker, answer and optional columns of each annotation."""
-    K = max(len(pack.classes), 1)
-    indptr, cell = pack.required(number, "indptr"), pack.required(number, "cell")
-    size = np.diff(indptr)
-    pattern = pack.array(number, "pattern")
+    shard, K = check_shard(pack, number), max(len(pack.classes), 1)
+    cell, size = shard.cell, np.diff(shard.indptr)
+    pattern = open_column(pack, number, "pattern")
     if pattern is not None:
-        start, size = indptr[:-1][pattern], size[pattern]
+        start, size = shard.indptr[:-1][pattern], size[pattern]
         first = np.cumsum(size) - size
         cell = cell[np.repeat(start - first, size) + np.arange(int(size.sum()))]
-    workers = pack.required(number, "workers")
-    columns = {
-        "size": size,
-        "worker": workers[cell // K].astype(np.int32),
-        "label": (cell % K).astype(np.int32),
-    }
-    for name in ("weight", "timestamp", *KINDS[pack.summary.kind]):
-        values = pack.array(number, name)
-        if values is not None:
-            columns[name] = values
-    if pack.summary.kind != LABELS:
-        del columns["label"]
-    return columns
+    columns = {"size": size, "worker": shard.workers[cell // K], **shard.payload}
+    if pack.summary.kind == LABELS:
+        columns["label"] = (cell % K).astype(np.int32)
+    optional = {"weight": shard.weight, "timestamp": open_column(pack, number, "timestamp")}
+    return columns | {name: values for name, values in optional.items() if values is not None}

@@ -18,22 +18,17 @@ from wisecrowd.core.kinds import LABELS, PAIRS, get_kind
 from wisecrowd.core.memory_check import readable_bytes
 from wisecrowd.core.number_columns import require_spread
 from wisecrowd.core.ordered_classes import ORDERED
-from wisecrowd.engines.packs import (
+from wisecrowd.engines.pack_summary import (
     ITEMS,
-    SUMMARY,
     TEXT,
     WORKER_TOTALS,
     WORKERS,
-    Pack,
     PackSummary,
     ShardInfo,
-    facts_of,
-    read_array,
     summary_text,
-    write_array,
-    write_ids,
 )
-from wisecrowd.engines.packs import KINDS as PACKED
+from wisecrowd.engines.pack_summary import KINDS as PACKED
+from wisecrowd.engines.packs import SUMMARY, Pack, facts_of, read_array, write_array, write_ids
 from wisecrowd.io.formats import AUTO, Request
 from wisecrowd.io.interrupts import kept_interrupts
 from wisecrowd.io.layout import Layout
