@@ -83,6 +83,10 @@ class Request:
         Whether a table of one column is accepted.
     lists : bool
         Whether columns of lists are accepted.
+    accepted : frozenset of str
+        Questionable content that is right; see :mod:`wisecrowd.io.misreadings`.
+    doubts : list of Doubt
+        Questionable content that was read and is not accepted.
     """
 
     asked: Mapping[str, str | None]
@@ -100,6 +104,8 @@ class Request:
     open_choices: bool = False
     narrow: bool = False
     lists: bool = False
+    accepted: frozenset[str] = frozenset()
+    doubts: list[Any] = field(default_factory=list)
 
     @property
     def id_roles(self) -> tuple[str, ...]:

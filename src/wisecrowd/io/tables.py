@@ -19,6 +19,7 @@ from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.core.set_text import texts_of_lists
 from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.validation import check_roles
+from wisecrowd.io import misreadings
 from wisecrowd.io.conversations import last_messages
 from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
 from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, counted
@@ -57,6 +58,7 @@ def read(
     exclude_workers: str | Iterable[str] = (),
     default_type: str | None = None,
     keep_order: bool = False,
+    accept: str | Iterable[str] = (),
     **others: str | None,
 ) -> CrowdLabels:
     r"""Read annotations from plain tables, or from what annotation platforms export.
@@ -109,6 +111,10 @@ def read(
         takes every value for a class.
     keep_order : bool
         Number the rows as ``timestamp`` if the data have no times.
+    accept : str or sequence of str
+        Content that is right although it looks like a misread file, and is refused in tables of
+        ten rows or more otherwise: "one-worker" in all rows, "one-answer" in all rows, or
+        "worker-per-task", workers with one task each.
     **others : str
         Names of the optional columns ``weight``, ``timestamp``, ``duration``, ``cost``,
         ``question``, ``worker_kind``; of pairs also ``left`` and ``right``, which in an export
@@ -159,8 +165,11 @@ def read(
         selection=Selection.of(kinds, exclude_workers),
         kind=kind,
         undeclared=type is None and classes is None and not (wide or worker_columns or sides),
+        accepted=misreadings.accepted_names(accept, classes),
     )
-    columns_read = read_columns(find_sources(path), format, request)
+    sources = find_sources(path)
+    columns_read = read_columns(sources, format, request)
+    misreadings.refuse_doubts(request, sources, format, about_answers=False)
     in_order = keep_order and issubclass(request.kind.container, CrowdLabels)
     if in_order and "timestamp" not in columns_read:
         task_ids = columns_read["task"]
@@ -177,6 +186,7 @@ def read(
         workers=workers,
         duplicates=duplicates,
     )
+    misreadings.refuse_doubts(request, sources, format, about_answers=True)
     if request.inventory.texts:
         data = with_texts(data, request.inventory.texts)
     return cast("CrowdLabels", data)  # unless the type says otherwise
@@ -213,6 +223,7 @@ def read_columns(sources: list[Source], format: str, request: Request) -> dict[s
             f"{sources[0].name} has no column of workers to exclude from; leave out "
             + for_reader("exclude_workers.", "--exclude-workers.")
         )
+    misreadings.doubt_workers(values, request)
     kept, said = request.selection.rows(values)
     for sentence in said:
         request.note(sentence)
@@ -229,6 +240,7 @@ def read_columns(sources: list[Source], format: str, request: Request) -> dict[s
             raise _no_rows(sources, request)
         values, row_names = keep_rows(values, answered), renumbered(row_names, answered)
     _leave_out_empty(values, request)
+    misreadings.doubt_answers(values, request)
     return values | {
         "places": Places(request.found, row_names, request.header),
         "notes": (*request.inventory.sentences(), *request.notes),
