@@ -74,9 +74,9 @@ def accepted_names(accept: Any, classes: Any = None) -> frozenset[str]:
     names = [name.strip() if isinstance(name, str) else name for name in given]
     for name in names:
         if name not in ACCEPTABLE:
+            given, hint = for_reader("accept", "--accept"), suggestion(str(name), ACCEPTABLE)
             raise ParameterError(
-                f"{for_reader('accept', '--accept')} has {name!r}{suggestion(str(name), ACCEPTABLE)}"
-                f"; give {', '.join(ACCEPTABLE[:-1])} or {ACCEPTABLE[-1]}."
+                f"{given} has {name!r}{hint}; give {', '.join(ACCEPTABLE[:-1])} or {ACCEPTABLE[-1]}."
             )
     return frozenset(names if classes is None else [*names, ONE_ANSWER])
 
