@@ -208,7 +208,7 @@ class KnownFile(NamedTuple):
 
         ``kind`` is that of the answers, by default as declared. An empty cell is an empty set.
         """
-        from wisecrowd.core.kinds import SETS, TEXTS
+        from wisecrowd.core.kinds import NUMBERS, SETS, TEXTS
         from wisecrowd.core.truth_columns import DEFAULT_REMEDY
         from wisecrowd.io.tables import read_known
 
@@ -221,8 +221,9 @@ class KnownFile(NamedTuple):
             remedy = DEFAULT_REMEDY
         try:
             table, note = read_known(
-                self.path, self._asked(), preferred, remedy=remedy, keep_empty=empty
-            )
+                self.path, self._asked(), preferred, remedy=remedy, keep_empty=empty,
+                numbers=known_kind == NUMBERS,
+            )  # fmt: skip
         except DataError:
             self._refuse_spans()
             raise

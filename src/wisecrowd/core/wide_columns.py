@@ -31,6 +31,7 @@ _NUMBERED = re.compile(r"(.*?)[ _-]*\d+", re.DOTALL)
 _MOSTLY = 0.5  # share of a column's labels that other workers use, unless its name is in a series
 _ENOUGH_ROWS = 5  # with fewer rows, labels may all differ by chance
 _TEXT = "large_string"
+_EXACT = 2.0**53  # floats below this are exact integers
 # Names that never mean a worker.
 _OTHER_MEANINGS = {
     "id",
@@ -191,13 +192,14 @@ def label_texts(values: Any) -> Any:
 
     try:
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
-    except pa.ArrowException:  # numbers and text
+    except (pa.ArrowException, OverflowError):  # numbers and text, or integers beyond 64 bits
         column = pa.array([None if value is None else str(value) for value in values])
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-        whole = pc.all(pc.equal(column, pc.round(column))).as_py() is not False
+        exact = pc.less(pc.abs(column), _EXACT)
+        whole = pc.all(pc.and_(exact, pc.equal(column, pc.round(column)))).as_py() is not False
         column = column.cast(pa.int64()) if whole else column
     text = column.cast(pa.large_string())
     gap = pc.is_in(text, pa.array(_GAPS, text.type))

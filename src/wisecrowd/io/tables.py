@@ -21,6 +21,7 @@ from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.validation import check_roles
 from wisecrowd.io import misreadings
 from wisecrowd.io.conversations import last_messages
+from wisecrowd.io.decimals import MARK, may_have_commas, points_in, with_points
 from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
 from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, counted
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
@@ -283,8 +284,10 @@ def read_batches(
 
     size = 0
     for file, source in enumerate(sources):
+        request.decimal_comma = False
         for batch in reader_for(source, format, request.layout)(source, request):
             size += len(next(iter(batch.values())))
+            batch = with_points(request.without_empty_weight(batch, source), request)
             yield (
                 file,
                 size,
@@ -356,7 +359,8 @@ def read_frame(
         for name, chunks in batch.items():
             parts.setdefault(name, []).extend(chunks)
     empty = pa.array([], pa.string())
-    return pa.table({n: _chunked(parts[n]) if n in parts else empty for n in request.found})
+    table = pa.table({n: _chunked(parts[n]) if n in parts else empty for n in request.found})
+    return table.replace_schema_metadata({MARK: b""}) if request.decimal_comma else table
 
 
 def read_truth(
@@ -394,6 +398,7 @@ def read_known(
     remedy: str = DEFAULT_REMEDY,
     *,
     keep_empty: bool = False,
+    numbers: bool = False,
 ) -> tuple[Any, str | None]:
     """Read known classes, and return with them a sentence on the columns where it guessed.
 
@@ -409,6 +414,8 @@ def read_known(
         What to do if the columns cannot be told.
     keep_empty : bool
         Whether an empty cell is an answer, as the empty set is; otherwise its row is left out.
+    numbers : bool
+        Whether the classes are numbers, which may have decimal commas.
     """
     import pyarrow as pa
 
@@ -427,6 +434,8 @@ def read_known(
             raise DataError(f"{first_row_is_data(header, source.name)}.") from None
         raise DataError(f"{source.name}: {error}") from None
     values = {role: frame.column(found[role]) for role in ("task", "label")}
+    if numbers and may_have_commas(frame):
+        values["label"] = points_in(values["label"], f"The column {found['label']!r}")
     table = pa.table(values)
     if keep_empty:
         filled = ["" if x is None else x for x in values["label"].to_pylist()]

@@ -65,6 +65,7 @@ def read(source: Source, request: Request, table: str = "csv") -> Iterator[dict[
 
     inner = _WideRequest(request.asked, request.encoding, layout=request.layout)
     parts = _parts(source, inner, table)
+    request.decimal_comma = inner.decimal_comma
     for note in inner.notes:
         request.note(note)
     if not parts:
