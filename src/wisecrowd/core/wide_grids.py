@@ -12,7 +12,7 @@ _SPLITS = (
     re.compile(rf"([^ _.:/|-]+){_JOINT}(.+)"),
     re.compile(rf"(.+){_JOINT}([^ _.:/|-]+)"),
     re.compile(rf"(\D*\d+){_JOINT}(.+)"),
-    re.compile(rf"(.+?){_JOINT}(\D*\d+)"),
+    re.compile(rf"(.+){_JOINT}([^\d _.:/|-]+[ _-]?\d+)"),
 )
 _NUMBERED = re.compile(r"(.*?)[ _-]*\d+")
 # Words for workers; with numbers they are names of workers, not of questions.

@@ -29,6 +29,7 @@ MANY = 10  # rows, and tasks with a worker of their own, from which on content i
 # Formats that are tables: their columns are guessed or named, not written by a platform.
 TABLES = ("wide", "cleanlab", "crowd-kit", "hugging-face")
 _COMPARED = (LABELS, ORDERED, SETS, NUMBERS, TEXTS)  # kinds whose rows hold one answer each
+_SEPARATORS = frozenset("|,;")
 _FEW = 20  # distinct answers that may be spellings of one
 _LOOKED_AT = 10_000  # rows of unread columns
 # Parts of names of columns that hold workers.
@@ -75,9 +76,7 @@ def accepted_names(accept: Any, classes: Any = None) -> frozenset[str]:
     for name in names:
         if name not in ACCEPTABLE:
             given, hint = for_reader("accept", "--accept"), suggestion(str(name), ACCEPTABLE)
-            raise ParameterError(
-                f"{given} has {name!r}{hint}; give {', '.join(ACCEPTABLE[:-1])} or {ACCEPTABLE[-1]}."
-            )
+            raise ParameterError(f"{given} has {name!r}{hint}; there are {', '.join(ACCEPTABLE)}.")
     return frozenset(names if classes is None else [*names, ONE_ANSWER])
 
 
@@ -151,6 +150,8 @@ def one_answer(n_rows: int, distinct: Sequence[Any], request: Request) -> Doubt 
         return None
     spellings = {str(one).strip().casefold() for one in distinct}
     if len(spellings) != 1:
+        return None
+    if request.kind.name == SETS and _SEPARATORS & set(str(distinct[0])):  # a set of several
         return None
     sentence = f"all {n_rows} rows have the same answer, {distinct[0]!r}"
     blank = request.inventory.blank_cells
@@ -247,7 +248,8 @@ def worker_like(columns: Mapping[str, Sequence[Any]], tasks: Sequence[Any]) -> l
     >>> worker_like(columns, ["a", "a", "b", "b"])
     ['who']
     """
-    found = [name for name, values in columns.items() if _may_be_workers(name, values, tasks)]
+    ids = [str(one) for one in tasks]
+    found = [name for name, values in columns.items() if _may_be_workers(name, values, ids)]
     return sorted(found, key=lambda name: not _is_worker_name(name))
 
 

@@ -87,8 +87,8 @@ def _of_user(name: str, stream: IO[bytes], source: Source, request: Request) -> 
 
 def _doubt_one_worker(records: list[dict[str, Any]], request: Request) -> None:
     """Keep which key may name the workers, if the file is not one worker's."""
-    keys = {key for record in records for key in record} - {*_KEYS}
-    columns = {key: [record.get(key) for record in records] for key in sorted(keys)}
+    keys = {key for record in records for key in record if isinstance(key, str)}
+    columns = {key: [record.get(key) for record in records] for key in sorted(keys - {*_KEYS})}
     found = worker_like(columns, [record.get("id") for record in records])
     if found:
         request.inventory.assumed_worker = "named after the file"
@@ -107,7 +107,7 @@ def _refuse_plain_table(record: dict[str, Any], file: PurePosixPath, source: Sou
         + (f"its file {file} has" if packed else "it has")
         + f" no id but {listed([str(key) for key in record])}; "
         + (
-            f"zip files are read as exports of platforms only: unpack a plain table and give {file}."
+            f"zips are read as exports of platforms only: unpack a plain table and give {file}."
             if packed
             else f"leave out {option('format', 'doccano')} for a plain table."
         )
