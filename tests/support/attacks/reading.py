@@ -96,25 +96,19 @@ _KINDS = {
     "same": ("left,right,label", "m{i},n{j},same"),
     "rankings": ("ranking", "a > {s}{s} > c"),
     "boxes": ("x,y,width,height,label", "{i},{j},9,9,car"),
-    "sequences": ("tags", "B-PER O {s}"),
+    "sequences": ("tags", "B-PER O"),
 }
-_KINDS["sequences"] = ("tags", "B-PER O")
 _RUN = ("aggregate", "a.csv", "-o", "o.csv")
 _CROWD = _csv("task,worker,label", _rows("t{i},{w},{s}"))
 
 _WORKERS = tuple(
     Attack(
-        name=f"reading: {what}, {kind}",
+        name=f"reading: one worker, {kind}",
         arguments=(*_RUN, "--type", kind, "--worker", "worker"),
-        files={
-            "a.csv": _csv(f"task,worker,reader,{names}", _rows(f"t{{i}},{worker},{{w}},{form}"))
-        },
-        refused=(words, "reader", f"--accept {accept}"),
+        files={"a.csv": _csv(f"task,worker,reader,{names}", _rows(f"t{{i}},all,{{w}},{form}"))},
+        refused=("by one worker, 'all'", "reader", "--accept one-worker"),
     )
     for kind, (names, form) in _KINDS.items()
-    for what, worker, words, accept in (
-        ("one worker", "all", "by one worker, 'all'", "one-worker"),
-    )
 )
 _PER_TASK = tuple(
     Attack(
@@ -179,7 +173,8 @@ ATTACKS = (
             refused=("3 workers to 3 questions", "--worker-columns", "effusion"),
         )
         for form, kind in (
-            ("{w}_{q}", "sets"), ("{w}_{q}", "labels"), ("{w}_{q}", "numbers"), ("{q} ({w})", "labels")
+            ("{w}_{q}", "sets"), ("{w}_{q}", "labels"), ("{w}_{q}", "numbers"),
+            ("{q} ({w})", "labels"),
         )
     ),
     Attack(
@@ -216,7 +211,7 @@ ATTACKS = (
     Attack(
         name="reading: a poll of one task",
         arguments=_RUN,
-        files={"a.csv": _csv("task,worker,label", [f"t,w{i},{'ab'[i % 3 % 2]}" for i in range(40)])},
+        files={"a.csv": _csv("task,worker,label", [f"t,w{i},{'abb'[i % 3]}" for i in range(40)])},
     ),
     Attack(
         name="reading: one annotator in label studio",
@@ -226,8 +221,11 @@ ATTACKS = (
     ),
     Attack(
         name="reading: next for a campaign of one worker so far",
-        arguments=("next", "a.csv", "-n", "2", "-o", "o.csv"),
-        files={"a.csv": _csv("task,worker,label", [f"t{i},ann,{'ab'[i % 2]}" for i in range(12)])},
+        arguments=("next", "a.csv", "-n", "2", "-o", "o.csv", "--tasks", "tasks.csv"),
+        files={
+            "a.csv": _csv("task,worker,label", [f"t{i},ann,{'ab'[i % 2]}" for i in range(12)]),
+            "tasks.csv": _csv("task,text", [f"t{i},?" for i in range(20)]),
+        },
         says=("by one worker, 'ann'",),
     ),
     Attack(
@@ -271,7 +269,7 @@ ATTACKS = (
             arguments=(*_RUN, "--graph", "g.csv"),
             files={
                 "a.csv": _CROWD,
-                "g.csv": _csv("task,neighbour,weight", [f"t{i},t{i + 1},{weight}" for i in range(7)]),
+                "g.csv": _csv("task,neighbour,weight", [f"t{i},t7,{weight}" for i in range(7)]),
             },
             refused=("weight in row 1 of g.csv", weight),
         )
@@ -299,7 +297,7 @@ ATTACKS = (
     ),
     *(
         Attack(
-            name=f"reading: ids 0, 1 and {third} without a column of labels",
+            name=" ".join(["reading: ids 0, 1 and", third, *options]),
             arguments=("aggregate", "a.jsonl", "-o", "o.csv", *options),
             files={
                 "a.jsonl": "".join(
