@@ -27,7 +27,7 @@ from wisecrowd.core.registry import get_method, kebab_case
 # Reading options that errors name as a remedy; they are not parameters of methods.
 READING_OPTIONS = frozenset({
     "format", "encoding", "header", "columns", "classes", "tasks", "workers", "abstain",
-    "duplicates", "kinds", "exclude_workers", *OPTIONAL_ROLES,
+    "duplicates", "kinds", "exclude_workers", "accept", *OPTIONAL_ROLES,
 })  # fmt: skip
 
 

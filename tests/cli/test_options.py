@@ -18,6 +18,7 @@ GIVEN = Reading(
     wide=True, worker_columns="ann,bob", format="csv", encoding="latin-1", classes="a,b",
     abstain=["?", "-"], duplicates="last", type="labels", kinds="human",
     exclude_workers=["m*", "x"], seen="seen.csv", drop_after=["w7=5"],
+    accept="one-worker",
 )  # fmt: skip
 COMMANDS = ["aggregate", "audit", "compare", "convert", "report", "train", "predict"]
 

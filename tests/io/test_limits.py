@@ -123,9 +123,11 @@ def test_what_is_within_the_limits_reads_as_before(tmp_path):
 def test_rows(tmp_path, name):
     rows = range(1000)
     if "jsonl" in name:
-        text = "".join(json.dumps({"task": i, "worker": 1, "label": 1}) + "\n" for i in rows)
+        text = "".join(
+            json.dumps({"task": i, "worker": i % 3, "label": i % 2}) + "\n" for i in rows
+        )
     else:
-        text = "task,worker,label\n" + "".join(f"{i},1,1\n" for i in rows)
+        text = "task,worker,label\n" + "".join(f"{i},{i % 3},{i % 2}\n" for i in rows)
     data = text.encode()
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
     assert read(tmp_path / name).n_annotations == 1000
@@ -135,7 +137,7 @@ def test_rows(tmp_path, name):
 
 def test_too_little_memory_names_the_command_to_pack(tmp_path, monkeypatch):
     path = tmp_path / "many rows.csv"
-    path.write_text("task,worker,label\n" + "".join(f"{i},1,1\n" for i in range(1000)))
+    path.write_text("task,worker,label\n" + "".join(f"{i},{i % 3},{i % 2}\n" for i in range(1000)))
     monkeypatch.setattr("wisecrowd.core.memory_check.available_memory", lambda: 20_000)
     with pytest.raises(DataError, match=r"1000 rows .* 24 kB .*wisecrowd.pack\(.*many rows.csv'"):
         read(path)

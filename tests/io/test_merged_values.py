@@ -80,10 +80,10 @@ def test_an_integer_and_the_same_float_in_json(tmp_path, role):
 def test_an_integer_after_many_floats_in_json(tmp_path):
     values = [*(0.0, 1.0) * 700, 1]
     with pytest.warns(WisecrowdWarning, match=r"The label values hold 1 and 1\.0"):
-        wc.read(as_jsonl(tmp_path / "a.jsonl", table("label", values)))
+        wc.read(as_jsonl(tmp_path / "a.jsonl", table("label", values)), accept="worker-per-task")
     values = [*(0, 1) * 700, 1.0]
     with pytest.warns(WisecrowdWarning, match=r"The label values hold 1 and 1\.0"):
-        wc.read(as_jsonl(tmp_path / "b.jsonl", table("label", values)))
+        wc.read(as_jsonl(tmp_path / "b.jsonl", table("label", values)), accept="worker-per-task")
 
 
 def test_a_matrix_of_integers_and_floats():
@@ -136,8 +136,9 @@ def test_an_apostrophe_in_another_file_and_in_another_block(tmp_path):
     with pytest.warns(WisecrowdWarning, match="apostrophe"):
         wc.read([one, two], duplicates="keep")
     many = ["+1", "0"] * 100_000
+    path = as_csv(tmp_path / "c.csv", table("label", [*many, "'+1"]))
     with pytest.warns(WisecrowdWarning, match="apostrophe"):
-        wc.read(as_csv(tmp_path / "c.csv", table("label", [*many, "'+1"])))
+        wc.read(path, accept="worker-per-task")
 
 
 @pytest.mark.filterwarnings("error")

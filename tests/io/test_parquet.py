@@ -37,7 +37,7 @@ def test_files_of_every_library(tmp_path, writer):
 
 
 def test_integers_stay_integers_over_row_groups(tmp_path):
-    table = pa.table({"task": range(100), "worker": [1] * 100, "label": [0, 1] * 50})
+    table = pa.table({"task": range(100), "worker": [1, 2, 2, 1] * 25, "label": [0, 1] * 50})
     pq.write_table(table, tmp_path / "a.pq", row_group_size=7)
     labels = read(tmp_path / "a.pq")
     assert labels.tasks.tolist() == list(range(100))

@@ -23,6 +23,7 @@ from wisecrowd.acquire.campaign import Campaign
 from wisecrowd.acquire.campaign_store import CampaignError
 from wisecrowd.core.exceptions import DataError, WisecrowdError
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.io.misreadings import ACCEPTABLE
 from wisecrowd.io.tables import read
 from wisecrowd.io.writing import write_table
 from wisecrowd.storage.atomic import atomic_write
@@ -125,7 +126,8 @@ class LoopFolder:
     def _take(self, path: Path) -> int:
         """Commit the answers of a file, then move it."""
         try:
-            labels = read(path, type="labels", keep_order=True)
+            # A file of answers may be one worker's, and about one task.
+            labels = read(path, type="labels", keep_order=True, accept=ACCEPTABLE)
             if not isinstance(labels, CrowdLabels):
                 raise DataError("The file holds no classes; give task, worker and label.")
             new = self._campaign.tell_many(_answers(labels, file_sha256(path)))

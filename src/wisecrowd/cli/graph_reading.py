@@ -107,6 +107,7 @@ def read_edges(path: str) -> tuple[Any, ...]:
     import numpy as np
 
     from wisecrowd.core.exceptions import DataError
+    from wisecrowd.io.decimals import may_have_commas, points_in
     from wisecrowd.io.tables import read_frame
 
     frame = read_frame(path)
@@ -125,7 +126,10 @@ def read_edges(path: str) -> tuple[Any, ...]:
         column[:] = values
         columns.append(column)
     if "weight" in names:
-        columns.append(_weights(frame[names["weight"]].to_pylist(), path))
+        weights = frame[names["weight"]]
+        if may_have_commas(frame):
+            weights = points_in(weights, f"The column {names['weight']!r} of {path}")
+        columns.append(_weights(weights.to_pylist(), path))
     return tuple(columns)
 
 
@@ -133,6 +137,7 @@ def _weights(values: list[Any], path: str) -> Any:
     import numpy as np
 
     from wisecrowd.core.exceptions import DataError
+    from wisecrowd.families.task_graph import LARGEST_WEIGHT
 
     found = np.empty(len(values))
     for row, value in enumerate(values):
@@ -140,8 +145,9 @@ def _weights(values: list[Any], path: str) -> Any:
             found[row] = float(value)
         except (TypeError, ValueError):
             found[row] = np.nan
-        if not (np.isfinite(found[row]) and found[row] >= 0):
+        if not 0 <= found[row] <= LARGEST_WEIGHT:
             raise DataError(
-                f"The weight in row {row + 1} of {path} is {value!r}; give a number from 0 up."
+                f"The weight in row {row + 1} of {path} is {value!r}; give a number from 0 to "
+                f"{LARGEST_WEIGHT:g}."
             )
     return found

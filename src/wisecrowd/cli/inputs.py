@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,11 +68,13 @@ def read_labels(
     *,
     keep_order: bool = False,
     cost: str | None = None,
+    accepted: Sequence[str] = (),
 ) -> CrowdLabels:
     """Read annotations by the options, and note what was detected, dropped or merged.
 
     ``default_type`` is the type of labels that nothing declares. With ``keep_order`` rows without a
-    timestamp get their number as one. ``cost`` names the column of costs.
+    timestamp get their number as one. ``cost`` names the column of costs. ``accepted`` is
+    content that this command takes as it is, whatever --accept says.
     """
     from wisecrowd.io.tables import read
 
@@ -98,6 +101,7 @@ def read_labels(
             kinds=names_of(reading.kinds),
             exclude_workers=reading.exclude_workers or (),
             keep_order=keep_order,
+            accept=[*accepted, *(names_of(reading.accept) or ())],
             cost=cost,
         )
     for note in labels.notes:
@@ -204,7 +208,7 @@ class KnownFile(NamedTuple):
 
         ``kind`` is that of the answers, by default as declared. An empty cell is an empty set.
         """
-        from wisecrowd.core.kinds import SETS, TEXTS
+        from wisecrowd.core.kinds import NUMBERS, SETS, TEXTS
         from wisecrowd.core.truth_columns import DEFAULT_REMEDY
         from wisecrowd.io.tables import read_known
 
@@ -217,8 +221,9 @@ class KnownFile(NamedTuple):
             remedy = DEFAULT_REMEDY
         try:
             table, note = read_known(
-                self.path, self._asked(), preferred, remedy=remedy, keep_empty=empty
-            )
+                self.path, self._asked(), preferred, remedy=remedy, keep_empty=empty,
+                numbers=known_kind == NUMBERS,
+            )  # fmt: skip
         except DataError:
             self._refuse_spans()
             raise

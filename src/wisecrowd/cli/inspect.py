@@ -47,7 +47,8 @@ def inspect(
             task=source.task, worker=source.worker, label=source.label, left=source.left,
             right=source.right,
             encoding=source.encoding, kinds=options.names_of(source.kinds),
-            exclude_workers=source.exclude_workers or (), **source.layout,
+            exclude_workers=source.exclude_workers or (),
+            accept=options.names_of(source.accept) or (), **source.layout,
         )  # fmt: skip
     seen = replace(seen, remarks=tuple(dict.fromkeys((*seen.remarks, *notes.said))))
     if as_json:

@@ -76,6 +76,7 @@ def next_queries(context: typer.Context, files: options.Files, asked: NextOption
     from wisecrowd.core.kinds import kind_of
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.engines.threads import set_threads
+    from wisecrowd.io.misreadings import ACCEPTABLE
 
     rules = asked.asking
     gold = KnownFile.given(rules.gold, "--gold", rules.gold_columns, asked.reading)
@@ -89,7 +90,7 @@ def next_queries(context: typer.Context, files: options.Files, asked: NextOption
     settings = rules.rules(asked.running.seed)
     suggesting.AskingRules(**settings).check()
     with Notes(asked.running.quiet) as notes:
-        labels = read_labels(files, asked.reading, notes, keep_order=True)
+        labels = read_labels(files, asked.reading, notes, keep_order=True, accepted=ACCEPTABLE)
         if not isinstance(labels, CrowdLabels):
             raise DataError(
                 f"next is for classes, and these are {kind_of(labels).name}; give labels that are "

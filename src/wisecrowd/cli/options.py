@@ -145,6 +145,15 @@ ExcludeWorkers = Annotated[
         "--exclude-workers", metavar="GLOB", help="Workers to omit, such as 'model:*'; repeatable."
     ),
 ]
+Accept = Annotated[
+    str | None,
+    typer.Option(
+        "--accept",
+        metavar="NAME,...",
+        help="Content that is right although it looks like a misread file: one-worker, one-answer, "
+        "worker-per-task (workers with one task each).",
+    ),
+]
 DropAfter = Annotated[
     list[str] | None,
     typer.Option(
@@ -290,6 +299,7 @@ class SourceOptions:
     encoding: Encoding = "utf-8"
     kinds: Kinds = None
     exclude_workers: ExcludeWorkers = None
+    accept: Accept = None
 
     @property
     def layout(self) -> dict[str, Any]:

@@ -93,6 +93,7 @@ def pack(
                 encoding=reading.encoding,
                 kinds=options.names_of(reading.kinds),
                 exclude_workers=reading.exclude_workers or (),
+                accept=options.names_of(reading.accept) or (),
                 **reading.layout,
                 task=reading.task,
                 worker=reading.worker,

@@ -64,6 +64,7 @@ def predict(
     )
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.io.feature_files import ids_of_rows
+    from wisecrowd.io.misreadings import ACCEPTABLE
     from wisecrowd.storage.atomic import together
 
     _require_answers(asked)
@@ -80,7 +81,7 @@ def predict(
         crowd = None
         if asked.answers is not None:
             reading = replace(asked.reading, type=_type_of_answers(method, asked))
-            crowd = read_labels([asked.answers], reading, notes)
+            crowd = read_labels([asked.answers], reading, notes, accepted=ACCEPTABLE)
         probas = None
         if hasattr(method, "_log_probas"):
             probas = method.predict_proba(table.X, crowd, tasks=tasks)

@@ -122,6 +122,7 @@ def train(
     from wisecrowd.core.kinds import kind_of
     from wisecrowd.core.registry import kebab_case
     from wisecrowd.io.feature_files import ids_of_rows
+    from wisecrowd.io.misreadings import ONE_WORKER, WORKER_PER_TASK
 
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
     sources = _checked_sources(features, files, asked)
@@ -129,7 +130,7 @@ def train(
     reading = replace(asked.reading, type=type_for(model, asked.reading.declared_type))
     asked.preference_export.check(None if model is None else model.takes)
     with Notes(asked.quiet or not leads()) as notes:
-        labels = read_labels(files, reading, notes)
+        labels = read_labels(files, reading, notes, accepted=(ONE_WORKER, WORKER_PER_TASK))
         if model is None:
             kind = kind_of(labels)
             model = _default_learner(kind.name, asked)

@@ -23,6 +23,7 @@ from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.validation import as_crowd_labels
 
 Data = TypeVar("Data", bound=Annotations)
+LARGEST_FEATURE = 1e30  # standardised, larger numbers may overflow in single precision
 _CHUNK = 1 << 24  # numbers checked at a time, so that the check does not copy the whole array
 
 
@@ -162,7 +163,7 @@ def as_numbers(X: Any, mapped: bool = False) -> NDArray[Any]:
 
 
 def require_finite(array: Any, name: str = "Input X", ids: NDArray[Any] | None = None) -> None:
-    """Refuse NaN and infinity, and name their place.
+    """Refuse NaN, infinity and numbers beyond single precision, and name their place.
 
     Parameters
     ----------
@@ -176,16 +177,22 @@ def require_finite(array: Any, name: str = "Input X", ids: NDArray[Any] | None =
     if found is not None:
         row, column, value = found
         who = "" if ids is None else f", of {ids[row]!r}"
+        where = f"in row {row}{who}, column {column} (counted from 0)"
+        if np.isfinite(value):
+            raise DataError(
+                f"{name} contains {value:g} {where}, which is too large for single precision; "
+                "rescale the column."
+            )
         raise DataError(
-            f"{name} contains {'NaN' if np.isnan(value) else 'infinity'} in row {row}{who}, column "
-            f"{column} (counted from 0); fill in or remove such rows."
+            f"{name} contains {'NaN' if np.isnan(value) else 'infinity'} {where}; fill in or "
+            "remove such rows."
         )
 
 
 def _first_bad(array: Any) -> tuple[int, str, float] | None:
-    """Return row, column and value of the first number that is not finite."""
+    """Return row, column and value of the first number that is not finite or too large."""
     if is_sparse(array):
-        bad = np.flatnonzero(~np.isfinite(array.data))
+        bad = np.flatnonzero(_is_bad(array.data))
         if not len(bad):
             return None
         row = int(np.searchsorted(array.indptr, bad[0], side="right")) - 1
@@ -195,12 +202,17 @@ def _first_bad(array: Any) -> tuple[int, str, float] | None:
     step = max(1, _CHUNK // max(1, math.prod(array.shape[1:])))
     for start in range(0, len(array), step):
         chunk = array[start : start + step]
-        wrong = ~np.isfinite(chunk)
+        wrong = _is_bad(chunk)
         if wrong.any():
             where = np.argwhere(wrong)[0]
             column = ", ".join(map(str, where[1:].tolist()))
             return start + int(where[0]), column, float(chunk[tuple(where)])
     return None
+
+
+def _is_bad(numbers: Any) -> Any:
+    """Return which numbers are NaN, infinite or too large; a copy of each is not made."""
+    return ~((numbers <= LARGEST_FEATURE) & (numbers >= -LARGEST_FEATURE))
 
 
 # ------------------------------------------------------------------------------------- annotations

@@ -16,7 +16,8 @@ from wisecrowd.core.messages.descriptions import Places
 Floats = NDArray[np.float64]
 # Beyond these limits rounding errors dominate a posterior.
 LARGEST_TOTAL, SMALLEST_WEIGHT = 1e100, 1e-9
-_CURRENCY = "$€£¥ \t"
+_CURRENCIES = "$€£¥"
+_CURRENCY = f"{_CURRENCIES} \t"
 _PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
@@ -82,6 +83,7 @@ def _parse_text(array: Any, role: str, places: Places, remedy: str) -> Floats:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    _refuse_currencies(array, role, places)
     text = pc.utf8_trim(array.cast(pa.large_string()), _CURRENCY)
     text = pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.large_string()), text)
     try:
@@ -93,6 +95,23 @@ def _parse_text(array: Any, role: str, places: Places, remedy: str) -> Floats:
         f"The {places.column(role)} column holds {array[row].as_py()!r}, which is not a number, in "
         f"{places.where(bad)}; {remedy}."
     )
+
+
+def _refuse_currencies(texts: Any, role: str, places: Places) -> None:
+    """Refuse amounts of money in several currencies: their numbers cannot be compared."""
+    import pyarrow.compute as pc
+
+    having = {sign: pc.match_substring(texts, sign) for sign in _CURRENCIES}
+    found = [sign for sign, has in having.items() if pc.any(has).as_py()]
+    if len(found) > 1:
+        first = [having[sign].index(True).as_py() for sign in found[:2]]
+        where = " and ".join(
+            f"{texts[row].as_py()!r} in {places.rows(np.array([row]))}" for row in sorted(first)
+        )
+        raise DataError(
+            f"The {places.column(role)} column holds amounts in several currencies, {where}; "
+            "convert them to one."
+        )
 
 
 def _is_number(text: str | None) -> bool:

@@ -24,12 +24,14 @@ from wisecrowd.core.columns import (
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.wide_grids import find_grid
 
 _INDEX = ("", "index", "idx", "unnamed: 0", "row")
 _NUMBERED = re.compile(r"(.*?)[ _-]*\d+", re.DOTALL)
 _MOSTLY = 0.5  # share of a column's labels that other workers use, unless its name is in a series
 _ENOUGH_ROWS = 5  # with fewer rows, labels may all differ by chance
 _TEXT = "large_string"
+_EXACT = 2.0**53  # floats below this are exact integers
 # Names that never mean a worker.
 _OTHER_MEANINGS = {
     "id",
@@ -101,6 +103,7 @@ def choose_columns(
         if task is None and _numbers_the_rows(free, names, columns):
             task = free.pop(0)
         chosen = _sharing(free, columns)
+        refuse_grid(free, chosen)
         if len(chosen) < 2:
             raise DataError(
                 f"No two columns share a label, so none looks like a worker (there are "
@@ -125,6 +128,7 @@ def numbered_workers(names: Sequence[str], task: str | None) -> list[str]:
     ['rater_1', 'rater_2']
     """
     free = [name for name in names if name != task and not _has_other_meaning(name)]
+    refuse_grid(free, free)
     series = _series(free)
     words = {match[1].lower() for name in series if (match := _NUMBERED.fullmatch(name))}
     if len(words) != 1:
@@ -133,6 +137,21 @@ def numbered_workers(names: Sequence[str], task: str | None) -> list[str]:
             f"{listed(names)}); name them with {_worker_option(free or names)}."
         )
     return [name for name in free if name in series]
+
+
+def refuse_grid(names: Sequence[str], workers: Sequence[str]) -> None:
+    """Refuse columns that hold several questions of each worker, taken for one worker each."""
+    grid = find_grid(names) or {}
+    among = {question: {*columns} & {*workers} for question, columns in grid.items()}
+    asked = [question for question, columns in among.items() if columns]
+    if len(asked) < 2 or 2 * sum(map(len, among.values())) < len(workers):
+        return
+    question, columns = asked[0], grid[asked[0]]
+    raise DataError(
+        f"The columns look like the answers of {len(columns)} workers to {len(grid)} questions "
+        f"({listed(list(grid))}), and a run answers one question; name the columns of one, such as "
+        f"{question!r}, with {_worker_option(columns, all_names=True)}, or all that are workers."
+    )
 
 
 def wide_hint(header: Sequence[str], columns: Mapping[str, Any]) -> str | None:
@@ -173,13 +192,14 @@ def label_texts(values: Any) -> Any:
 
     try:
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
-    except pa.ArrowException:  # numbers and text
+    except (pa.ArrowException, OverflowError):  # numbers and text, or integers beyond 64 bits
         column = pa.array([None if value is None else str(value) for value in values])
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-        whole = pc.all(pc.equal(column, pc.round(column))).as_py() is not False
+        exact = pc.less(pc.abs(column), _EXACT)
+        whole = pc.all(pc.and_(exact, pc.equal(column, pc.round(column)))).as_py() is not False
         column = column.cast(pa.int64()) if whole else column
     text = column.cast(pa.large_string())
     gap = pc.is_in(text, pa.array(_GAPS, text.type))
@@ -322,9 +342,9 @@ def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
     return [name for name in names if name not in known]
 
 
-def _worker_option(workers: Sequence[str]) -> str:
-    shown = list(workers[:3])
-    more = ", ..." if len(workers) > 3 else ""
+def _worker_option(workers: Sequence[str], *, all_names: bool = False) -> str:
+    shown = list(workers if all_names else workers[:3])
+    more = ", ..." if len(workers) > len(shown) else ""
     return for_reader(
         f"worker_columns=[{', '.join(map(repr, shown))}{more}]",
         f"--worker-columns {shlex.quote(','.join(shown) + more.replace(' ', ''))}",

@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 
 BLOCK = 4_000_000  # similarities that are computed at once
 MOST_HOMOPHILY = 0.99
+LARGEST_WEIGHT = 1e100  # of an edge: squares of larger weights, and their sums, may overflow
 
 
 class TaskEdges(NamedTuple):
@@ -124,8 +125,11 @@ def task_matrix(graph: Any, labels: CrowdLabels) -> tuple[Any, int]:
         matrix, n_unknown = _of_matrix(graph, labels), 0
     else:
         matrix, n_unknown = _of_edges(graph, labels)
-    if len(matrix.data) and not (np.isfinite(matrix.data).all() and (matrix.data >= 0).all()):
-        raise DataError("A weight of the graph is negative or not finite; give positive weights.")
+    if len(matrix.data) and not ((matrix.data >= 0) & (matrix.data <= LARGEST_WEIGHT)).all():
+        raise DataError(
+            f"A weight of the graph is negative, not finite or beyond {LARGEST_WEIGHT:g}; give "
+            "weights around 1."
+        )
     matrix = matrix - sparse.diags(matrix.diagonal())
     matrix = matrix.maximum(matrix.T).tocsr()
     matrix.eliminate_zeros()

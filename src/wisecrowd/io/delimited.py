@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.repeated_header import header_rows, header_sentence
+from wisecrowd.io.binary import refuse_binary
 from wisecrowd.io.encodings import check_encoding, explain_encoding, is_utf8, recoded
 from wisecrowd.io.formats import Request
 from wisecrowd.io.formulas import restored
@@ -67,6 +68,7 @@ def _ended(text: _Text) -> _Text:
 def _explain(source: Source, encoding: str) -> DataError:
     if source.path is None or not source.path.is_file():  # a pipe cannot be read again
         return explain_encoding(io.BytesIO(), source, encoding)
+    refuse_binary(source)
     with opened(source) as again:
         return explain_encoding(again, source, encoding)
 
@@ -146,6 +148,7 @@ def _header(start: bytes, source: Source, request: Request, separator: str) -> _
         raise DataError(
             f"{source.name}: the header cannot be read ({error}); check its quotes."
         ) from None
+    request.decimal_comma = used == ";"
     if used != separator:
         request.note(f"{source.name} is separated by {_OTHER_SEPARATORS[used]}s")
     names = request.layout.columns

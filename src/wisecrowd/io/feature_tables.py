@@ -13,6 +13,7 @@ from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.features import as_numbers, n_rows_of
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.io.decimals import may_have_commas, points_in
 from wisecrowd.io.platforms.list_columns import class_names
 
 ID_COLUMNS = ("task", "task_id", "item", "item_id", "id")
@@ -59,7 +60,7 @@ def table_features(
         X = embedded(_texts(table[chosen[0]], chosen[0], name), embed, name)
     else:
         chosen = list(columns) if columns is not None else _feature_columns(table, others)
-        X = _stacked([_numbers(table[one], one, name) for one in chosen])
+        X = _stacked([_numbers(_with_points(table, one, name), one, name) for one in chosen])
     unused = [one for one in others if one not in chosen]
     note = f"features of {name}: {_listed(chosen)}; not used: {_listed(unused)}" if unused else ""
     return Columns(X, ids, note)
@@ -166,6 +167,14 @@ def _is_vector(kind: Any) -> bool:
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
             return True
     return False
+
+
+def _with_points(table: Any, column_name: str, name: str) -> Any:
+    """Return a column with points for the decimal commas of a file separated by semicolons."""
+    column = table[column_name]
+    if not may_have_commas(table) or not is_text(column.type):
+        return column
+    return points_in(column, f"The column {column_name!r} of {name}")
 
 
 def _numbers(column: Any, column_name: str, name: str) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from wisecrowd.core.arrow import is_text
 from wisecrowd.core.class_evidence import HINTS, kind_of_columns
 from wisecrowd.core.columns import find_columns, holds_texts, side_columns, unknown_workers
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
@@ -83,6 +84,16 @@ class Request:
         Whether a table of one column is accepted.
     lists : bool
         Whether columns of lists are accepted.
+    decimal_comma : bool
+        Whether the file that is read separates fields by semicolons, so that 1,5 is a number.
+    decimal_forms : dict of column to set of str
+        Whether numbers of a column have commas or points.
+    empty_weight : bool or None
+        Whether the column of weights, which nobody asked for, is empty so far.
+    accepted : frozenset of str
+        Questionable content that is right; see :mod:`wisecrowd.io.misreadings`.
+    doubts : list of Doubt
+        Questionable content that was read and is not accepted.
     """
 
     asked: Mapping[str, str | None]
@@ -100,6 +111,11 @@ class Request:
     open_choices: bool = False
     narrow: bool = False
     lists: bool = False
+    decimal_comma: bool = False
+    decimal_forms: dict[str, set[str]] = field(default_factory=dict)
+    empty_weight: bool | None = None
+    accepted: frozenset[str] = frozenset()
+    doubts: list[Any] = field(default_factory=list)
 
     @property
     def id_roles(self) -> tuple[str, ...]:
@@ -206,6 +222,25 @@ class Request:
         if sentence and sentence not in self.notes:
             self.notes.append(sentence)
 
+    def without_empty_weight(self, batch: Mapping[str, Any], source: Source) -> dict[str, Any]:
+        """Return a batch without the column of weights, if nobody asked for it or filled it."""
+        kept = dict(batch)
+        if "weight" not in kept or self.asked.get("weight") or not self.asked:
+            return kept
+        empty = _is_empty(kept["weight"])
+        name = self.found.get("weight", "weight")
+        if self.empty_weight and not empty:
+            raise DataError(
+                f"The column {name!r} is empty in the first rows and not in others of "
+                f"{source.name}; fill it in, or remove it."
+            )
+        if self.empty_weight is None:
+            self.empty_weight = empty
+        if self.empty_weight:
+            del kept["weight"]
+            self.note(f"the column {name!r} is empty and not read")
+        return kept
+
     def warn_of_apostrophes(self, role: str, count: Callable[[str], int]) -> None:
         """Warn of texts that stood with and without an apostrophe, and were read as one.
 
@@ -228,6 +263,15 @@ class Request:
         )
         self.note(sentence)
         warnings.warn(sentence, WisecrowdWarning, stacklevel=5)
+
+
+def _is_empty(column: Any) -> bool:
+    """Tell whether an Arrow column has no values, or blank text only."""
+    import pyarrow.compute as pc
+
+    if is_text(column.type):
+        return bool(pc.all(pc.equal(pc.utf8_trim_whitespace(column), "")).as_py() is not False)
+    return bool(pc.all(pc.is_null(column, nan_is_null=True)).as_py())
 
 
 def _listed(found: Mapping[str, str]) -> str:

@@ -31,6 +31,7 @@ from wisecrowd.engines.packs import Pack
 from wisecrowd.io.formats import AUTO, Request, name_of
 from wisecrowd.io.inventory import MODEL, NoLabelsError, SeveralQuestionsError
 from wisecrowd.io.layout import Layout
+from wisecrowd.io.misreadings import accepted_names
 from wisecrowd.io.packed_labels import pack_among
 from wisecrowd.io.platforms.answer_forms import UnknownItemsError
 from wisecrowd.io.selection import Selection
@@ -128,6 +129,7 @@ def inspect(
     worker_columns: Any = None,
     kinds: str | Iterable[str] | None = None,
     exclude_workers: str | Iterable[str] = (),
+    accept: str | Iterable[str] = (),
     **asked: str | None,
 ) -> Inspection:
     r"""Say what a file holds: its format, columns, questions, counts, and what is left out and why.
@@ -136,8 +138,8 @@ def inspect(
     ----------
     path, format, type, classes, encoding
         As for ``wisecrowd.read``; labels that nothing declares are classes.
-    header, columns, wide, worker_columns, kinds, exclude_workers
-        As for ``wisecrowd.read``.
+    header, columns, wide, worker_columns, kinds, exclude_workers, accept
+        As for ``wisecrowd.read``; content that would have to be accepted is described.
     **asked
         ``task``, ``worker``, ``label``, ``left``, ``right``: names of columns, or of the question.
 
@@ -159,6 +161,7 @@ def inspect(
     files = tuple(source.name for source in sources)
     shown = " and ".join(dict.fromkeys(names))
     selection = Selection.of(kinds, exclude_workers)
+    accepted = accepted_names(accept, classes)
 
     def request_for(question: str | None = None, kind: str | None = type) -> Request:
         sides = {side: asked[side] for side in ("left", "right") if asked.get(side) is not None}
@@ -167,7 +170,7 @@ def inspect(
         return Request(
             found.container.asked_columns(wanted | ({"label": question} if question else {})),
             encoding, layout=layout, selection=selection, kind=found,
-            undeclared=kind is None and not (sides or layout.wide),
+            undeclared=kind is None and not (sides or layout.wide), accepted=accepted,
         )  # fmt: skip
 
     request = request_for()
@@ -191,8 +194,12 @@ def inspect(
             remarks=_remarks(request, about_one=False),
         )  # fmt: skip
     doubts, needs = ((), "") if said else _doubts(data, request, declared=type is not None)
+    doubts += tuple(
+        f"{doubt.sentence}; other commands refuse it without {option('accept', doubt.name)}"
+        for doubt in request.doubts
+    )
     seen = _described(data, request, files, shown, (*_remarks(request), *said, *doubts))
-    return replace(seen, needs_type=needs)
+    return replace(seen, needs_type=None if request.doubts else needs)
 
 
 def _of_pack(path: PathLike) -> Inspection:

@@ -64,6 +64,12 @@ class Inventory:
         Workers that are models.
     remarks : list of str
         Further sentences for the user.
+    assumed_worker : str
+        Why all rows are taken for those of one worker, where the files do not say so.
+    name_workers : str
+        How the files would name their workers.
+    blank_cells : int
+        Cells of wide tables without a label.
     """
 
     formats: list[str] = field(default_factory=list)
@@ -76,6 +82,9 @@ class Inventory:
     texts: dict[str, str] = field(default_factory=dict)
     models: set[str] = field(default_factory=set)
     remarks: list[str] = field(default_factory=list)
+    assumed_worker: str = ""
+    name_workers: str = ""
+    blank_cells: int = 0
 
     def drop(self, reason: str, count: int = 1) -> None:
         """Count judgements that are left out."""

@@ -33,6 +33,15 @@ from wisecrowd.io.formats import AUTO, Request
 from wisecrowd.io.interrupts import kept_interrupts
 from wisecrowd.io.layout import Layout
 from wisecrowd.io.limits import limits
+from wisecrowd.io.misreadings import (
+    MANY,
+    MisreadError,
+    accepted_names,
+    doubt_counts,
+    question,
+    refuse_doubts,
+    worker_per_task,
+)
 from wisecrowd.io.pack_buckets import Distributor
 from wisecrowd.io.pack_plan import shard_plan
 from wisecrowd.io.pack_progress import Progress, begin, remove_rest
@@ -71,6 +80,7 @@ def pack(
     worker_columns: Any = None,
     kinds: str | Iterable[str] | None = None,
     exclude_workers: str | Iterable[str] = (),
+    accept: str | Iterable[str] = (),
     max_refused: int = 0,
     verify: bool = False,
     report: Callable[[str], None] = lambda text: None,
@@ -86,7 +96,7 @@ def pack(
     Parameters
     ----------
     path, format, classes, abstain, duplicates, type, encoding, header, columns, wide, \
-    worker_columns, kinds, exclude_workers
+    worker_columns, kinds, exclude_workers, accept
         As for ``wisecrowd.read``; ``type`` is "labels", "ordered", "numbers" or "pairs".
     output : path
         The folder to write.
@@ -141,6 +151,7 @@ def pack(
         selection=Selection.of(kinds, exclude_workers),
         kind=kind,
         undeclared=type is None and classes is None and not (wide or worker_columns or sides),
+        accepted=accepted_names(accept, classes),
     )
     sources, folder = find_sources(path), Path(output)
     with only_writer(folder), limits(rows=2**62, bytes=2**62), clear_room_errors(folder):
@@ -152,6 +163,7 @@ def pack(
                 _distribute(progress, sources, request, format, options, report, check)
                 plan = shard_plan(progress, options, gold)
                 _write_shards(progress, plan, PATTERNS[patterns], report, check)
+                _question_workers(progress, plan, request, sources, format)
                 _finish(progress, plan, options, gold)
     if verify:
         report("verifying")
@@ -205,7 +217,9 @@ def _removed_if_refused(progress: Progress, is_new: bool) -> Iterator[None]:
     try:
         yield
     except (DataError, ParameterError) as error:
-        if isinstance(error, ParameterError) or not (progress.inputs or progress.shards):
+        if isinstance(error, ParameterError | MisreadError) or not (
+            progress.inputs or progress.shards
+        ):
             progress.remove()
             if is_new:
                 with suppress(OSError):  # not empty: somebody else put something there
@@ -279,6 +293,11 @@ def _distribute(
         progress.save()
     if progress.coding.n_rows == progress.coding.n_abstentions:
         raise DataError("There are no annotations: the files have no rows with a label.")
+    coding = progress.coding
+    doubt_counts(coding.n_rows, list(coding.workers.code_of), list(coding.labels.code_of), request)
+    for about_answers in (False, True):
+        refuse_doubts(request, sources, format, about_answers=about_answers)
+    progress.notes = [*request.inventory.sentences(), *request.notes]
 
 
 # ------------------------------------------------------------------------------------ second pass
@@ -299,6 +318,18 @@ def _write_shards(
         write_array(progress.buckets / _TOTALS.format(number), totals)
         progress.shards.append(sums)
         progress.save()
+
+
+def _question_workers(
+    progress: Progress, plan: ShardPlan, request: Request, sources: list[Source], format: str
+) -> None:
+    """Refuse workers with one task each, which is known when all shards are written."""
+    n_tasks = sum(part.info["n_tasks"] for part in progress.shards)
+    n_annotations = sum(part.info["n_annotations"] for part in progress.shards)
+    if min(n_tasks, len(plan.workers)) >= MANY and len(plan.workers) == n_annotations:
+        question(worker_per_task(n_annotations, request), request)
+        refuse_doubts(request, sources, format, about_answers=False)
+        progress.notes = [*request.inventory.sentences(), *request.notes]
 
 
 def _finish(progress: Progress, plan: ShardPlan, options: dict[str, Any], gold: Any) -> None:

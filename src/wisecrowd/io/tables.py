@@ -19,7 +19,9 @@ from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.core.set_text import texts_of_lists
 from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.validation import check_roles
+from wisecrowd.io import misreadings
 from wisecrowd.io.conversations import last_messages
+from wisecrowd.io.decimals import MARK, may_have_commas, points_in, with_points
 from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
 from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, counted
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
@@ -57,6 +59,7 @@ def read(
     exclude_workers: str | Iterable[str] = (),
     default_type: str | None = None,
     keep_order: bool = False,
+    accept: str | Iterable[str] = (),
     **others: str | None,
 ) -> CrowdLabels:
     r"""Read annotations from plain tables, or from what annotation platforms export.
@@ -109,6 +112,10 @@ def read(
         takes every value for a class.
     keep_order : bool
         Number the rows as ``timestamp`` if the data have no times.
+    accept : str or sequence of str
+        Content that is right although it looks like a misread file, and is refused in tables of
+        ten rows or more otherwise: "one-worker" in all rows, "one-answer" in all rows, or
+        "worker-per-task", workers with one task each.
     **others : str
         Names of the optional columns ``weight``, ``timestamp``, ``duration``, ``cost``,
         ``question``, ``worker_kind``; of pairs also ``left`` and ``right``, which in an export
@@ -159,8 +166,11 @@ def read(
         selection=Selection.of(kinds, exclude_workers),
         kind=kind,
         undeclared=type is None and classes is None and not (wide or worker_columns or sides),
+        accepted=misreadings.accepted_names(accept, classes),
     )
-    columns_read = read_columns(find_sources(path), format, request)
+    sources = find_sources(path)
+    columns_read = read_columns(sources, format, request)
+    misreadings.refuse_doubts(request, sources, format, about_answers=False)
     in_order = keep_order and issubclass(request.kind.container, CrowdLabels)
     if in_order and "timestamp" not in columns_read:
         task_ids = columns_read["task"]
@@ -177,6 +187,7 @@ def read(
         workers=workers,
         duplicates=duplicates,
     )
+    misreadings.refuse_doubts(request, sources, format, about_answers=True)
     if request.inventory.texts:
         data = with_texts(data, request.inventory.texts)
     return cast("CrowdLabels", data)  # unless the type says otherwise
@@ -213,6 +224,7 @@ def read_columns(sources: list[Source], format: str, request: Request) -> dict[s
             f"{sources[0].name} has no column of workers to exclude from; leave out "
             + for_reader("exclude_workers.", "--exclude-workers.")
         )
+    misreadings.doubt_workers(values, request)
     kept, said = request.selection.rows(values)
     for sentence in said:
         request.note(sentence)
@@ -229,6 +241,7 @@ def read_columns(sources: list[Source], format: str, request: Request) -> dict[s
             raise _no_rows(sources, request)
         values, row_names = keep_rows(values, answered), renumbered(row_names, answered)
     _leave_out_empty(values, request)
+    misreadings.doubt_answers(values, request)
     return values | {
         "places": Places(request.found, row_names, request.header),
         "notes": (*request.inventory.sentences(), *request.notes),
@@ -271,8 +284,10 @@ def read_batches(
 
     size = 0
     for file, source in enumerate(sources):
+        request.decimal_comma = False
         for batch in reader_for(source, format, request.layout)(source, request):
             size += len(next(iter(batch.values())))
+            batch = with_points(request.without_empty_weight(batch, source), request)
             yield (
                 file,
                 size,
@@ -344,7 +359,8 @@ def read_frame(
         for name, chunks in batch.items():
             parts.setdefault(name, []).extend(chunks)
     empty = pa.array([], pa.string())
-    return pa.table({n: _chunked(parts[n]) if n in parts else empty for n in request.found})
+    table = pa.table({n: _chunked(parts[n]) if n in parts else empty for n in request.found})
+    return table.replace_schema_metadata({MARK: b""}) if request.decimal_comma else table
 
 
 def read_truth(
@@ -382,6 +398,7 @@ def read_known(
     remedy: str = DEFAULT_REMEDY,
     *,
     keep_empty: bool = False,
+    numbers: bool = False,
 ) -> tuple[Any, str | None]:
     """Read known classes, and return with them a sentence on the columns where it guessed.
 
@@ -397,6 +414,8 @@ def read_known(
         What to do if the columns cannot be told.
     keep_empty : bool
         Whether an empty cell is an answer, as the empty set is; otherwise its row is left out.
+    numbers : bool
+        Whether the classes are numbers, which may have decimal commas.
     """
     import pyarrow as pa
 
@@ -415,6 +434,8 @@ def read_known(
             raise DataError(f"{first_row_is_data(header, source.name)}.") from None
         raise DataError(f"{source.name}: {error}") from None
     values = {role: frame.column(found[role]) for role in ("task", "label")}
+    if numbers and may_have_commas(frame):
+        values["label"] = points_in(values["label"], f"The column {found['label']!r}")
     table = pa.table(values)
     if keep_empty:
         filled = ["" if x is None else x for x in values["label"].to_pylist()]

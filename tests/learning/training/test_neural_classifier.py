@@ -342,7 +342,7 @@ def test_images_are_flattened_for_a_plain_network():
 def test_a_value_that_single_precision_cannot_hold_is_named():
     X, votes, _ = crowd()
     X[5, 1] = 1e300
-    with pytest.raises(DataError, match="row 5 that is too large"):
+    with pytest.raises(DataError, match=r"row 5, column 1 .*, which is too large"):
         CCEM(epochs=1).fit(X, votes)
 
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from wisecrowd.core.columns import listed
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.regions import CrowdRegions
 from wisecrowd.io.formats import Request
+from wisecrowd.io.misreadings import worker_like
 from wisecrowd.io.platforms.box_rows import BoxRow, box_columns
 from wisecrowd.io.platforms.values import as_text
 from wisecrowd.io.sources import Source, opened
@@ -21,6 +23,9 @@ from wisecrowd.io.untrusted import json_lists
 
 WORKERS = ("annotator", "worker", "annotator_id", "worker_id", "user", "user_id", "rater")
 SEEN_BY = ("annotators", "workers")  # keys of images
+_KEYS = ("id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation", "keypoints",
+         "num_keypoints")  # fmt: skip
+_LOOKED_AT = 10_000  # annotations whose other keys may name workers
 EXPERT = "truth"  # who drew true boxes
 
 
@@ -116,6 +121,8 @@ def _rows(document: _Document, request: Request) -> Iterator[BoxRow]:
             f"has annotations with and without {WORKERS[0]}, who drew them, such as "
             f"{document.annotations[named.index(None)].get('id')!r}"
         )
+    if alone:
+        _assume_one_worker(document, request)
     only = source.path.stem if source.path is not None else "standard input"
     seen: dict[tuple[Any, str], bool] = {}
     for annotation, name in zip(document.annotations, named, strict=True):
@@ -142,6 +149,32 @@ def _rows(document: _Document, request: Request) -> Iterator[BoxRow]:
 
 def _worker(annotation: dict[str, Any]) -> str | None:
     return next((name for key in WORKERS if (name := as_text(annotation.get(key)))), None)
+
+
+def _assume_one_worker(document: _Document, request: Request) -> None:
+    """Keep why all boxes count as those of one worker, and the keys that may name workers."""
+    first = [_flat(one) for one in document.annotations[:_LOOKED_AT]]
+    keys = dict.fromkeys(key for one in first for key in one if key not in _KEYS)
+    images = [as_text(one.get("image_id")) for one in first]
+    found = worker_like({key: [one.get(key) for one in first] for key in keys}, images)
+    inventory = request.inventory
+    inventory.assumed_worker = f"named after the file, as no annotation has {WORKERS[0]}"
+    inventory.name_workers = f"give every annotation the key {WORKERS[0]}, who drew it"
+    if found:
+        inventory.name_workers = (
+            f"if {listed(found)} names who drew a box, call it {WORKERS[0]} in the file"
+        )
+
+
+def _flat(annotation: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of an annotation, with those of its objects as ``attributes.reader``."""
+    flat: dict[str, Any] = {}
+    for key, value in annotation.items():
+        if isinstance(value, dict):
+            flat |= {f"{key}.{inner}": one for inner, one in value.items()}
+        else:
+            flat[key] = value
+    return flat
 
 
 def _seen_by(image: dict[str, Any]) -> list[str]:

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import IO, Any
 
+from wisecrowd.core.columns import listed
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.io.formats import Request
+from wisecrowd.io.misreadings import worker_like
 from wisecrowd.io.platforms.answer_forms import SPANS, Marks
 from wisecrowd.io.platforms.label_records import (
     Dropped,
@@ -25,6 +28,8 @@ from wisecrowd.io.untrusted import opened_zip
 
 SUFFIXES = (".jsonl", ".json", ".csv")
 _ALL = "all"  # the file that doccano writes for a project where all users share one labelling
+_KEYS = ("id", "text", "data", "label", "labels", "entities", "relations", "category", "Comments")
+_LOOKED_AT = 10_000  # records whose other keys may name workers
 _FIELD_LIMIT = 1 << 24
 _REMEDY = (
     "the project shares one labelling among all users: turn off 'Share annotations across all "
@@ -59,7 +64,12 @@ def _of_user(name: str, stream: IO[bytes], source: Source, request: Request) -> 
     file = PurePosixPath(name)
     if not file.stem:
         raise DataError(f"{source.name} holds a file without a name; export it again.")
+    first: list[dict[str, Any]] = []
     for record in _records(file, stream, source, request):
+        if not first:
+            _refuse_plain_table(record, file, source)
+        if len(first) < _LOOKED_AT:
+            first.append(record)
         names = ("label", "labels", "entities", "category")
         label = next((record[name] for name in names if name in record), None)
         if isinstance(label, list) and any(isinstance(one, list | dict) for one in label):
@@ -72,6 +82,36 @@ def _of_user(name: str, stream: IO[bytes], source: Source, request: Request) -> 
             yield Dropped("not labelled by the user")
         else:
             yield LabelRecord(record.get("id"), file.stem, label)
+    _doubt_one_worker(first, request)
+
+
+def _doubt_one_worker(records: list[dict[str, Any]], request: Request) -> None:
+    """Keep which key may name the workers, if the file is not one worker's."""
+    keys = {key for record in records for key in record if isinstance(key, str)}
+    columns = {key: [record.get(key) for record in records] for key in sorted(keys - {*_KEYS})}
+    found = worker_like(columns, [record.get("id") for record in records])
+    if found:
+        request.inventory.assumed_worker = "named after the file"
+        request.inventory.name_workers = (
+            f"if {listed(found)} names the workers, write the rows of each into a file of its own"
+        )
+
+
+def _refuse_plain_table(record: dict[str, Any], file: PurePosixPath, source: Source) -> None:
+    """Refuse a file whose records have no id, as every one of doccano's has."""
+    if "id" in record:
+        return
+    packed = source.suffix == ".zip"
+    raise DataError(
+        f"{source.name} is read as doccano's, and "
+        + (f"its file {file} has" if packed else "it has")
+        + f" no id but {listed([str(key) for key in record])}; "
+        + (
+            f"zips are read as exports of platforms only: unpack a plain table and give {file}."
+            if packed
+            else f"leave out {option('format', 'doccano')} for a plain table."
+        )
+    )
 
 
 def _span(mark: Any) -> tuple[Any, Any, Any]:

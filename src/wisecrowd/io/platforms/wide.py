@@ -65,6 +65,7 @@ def read(source: Source, request: Request, table: str = "csv") -> Iterator[dict[
 
     inner = _WideRequest(request.asked, request.encoding, layout=request.layout)
     parts = _parts(source, inner, table)
+    request.decimal_comma = inner.decimal_comma
     for note in inner.notes:
         request.note(note)
     if not parts:
@@ -81,6 +82,7 @@ def read(source: Source, request: Request, table: str = "csv") -> Iterator[dict[
         tasks = texts[chosen.task]
         request.restored.setdefault("task", Counter()).update(inner.restored.get(chosen.task, {}))
         request.found["task"] = chosen.task or "column 1"
+    request.inventory.blank_cells += sum(texts[worker].null_count for worker in chosen.workers)
     for workers in _groups(chosen.workers, len(cells)):
         present = [texts[worker].is_valid() for worker in workers]
         labels = [texts[w].filter(mask) for w, mask in zip(workers, present, strict=True)]
