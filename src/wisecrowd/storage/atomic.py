@@ -23,6 +23,7 @@ from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.storage.renaming import replace_directory, replace_file
 from wisecrowd.storage.streams import descriptor_of, is_stream
 
+MANIFEST = ".manifest.json"  # what the name of an output's manifest adds to that of the output
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
@@ -34,10 +35,14 @@ class _Complete:
     target: Path
     shown: Path
 
+    @property
+    def is_manifest(self) -> bool:
+        return self.target.name.endswith(MANIFEST)
+
     def take_place(self) -> None:
         with clear_write_errors(self.shown):
             if self.temporary.is_dir():
-                replace_directory(self.temporary, self.target, _temporary_beside(self.target))
+                replace_directory(self.temporary, self.target, _free_name(self.target))
             else:
                 replace_file(self.temporary, self.target)
 
@@ -91,7 +96,9 @@ def together() -> Iterator[None]:
     try:
         with with_settings(outputs=waiting):
             yield
-        for member in waiting.members:
+        # Manifests first: without its output a manifest claims nothing, but an output without a
+        # manifest would look like a file of the user.
+        for member in sorted(waiting.members, key=lambda one: not one.is_manifest):
             member.take_place()
     except BaseException:
         for member in waiting.members:
@@ -347,10 +354,18 @@ def is_temporary(name: str) -> bool:
     return re.fullmatch(r"\.wisecrowd-[0-9a-f]{16}\.tmp", name) is not None
 
 
-def _temporary_beside(target: Path) -> Path:
+def _free_name(target: Path) -> Path:
     # Beside the target because a rename is atomic only within one file system. The name is short
     # and not made from the target's, which may be as long as a name can be.
     return target.parent / f".wisecrowd-{secrets.token_hex(8)}.tmp"
+
+
+def _temporary_beside(target: Path) -> Path:
+    temporary = _free_name(target)
+    note = current_settings().temporaries
+    if note is not None:
+        note(temporary)
+    return temporary
 
 
 def _open(file: Path | int, how: Literal["w", "x"], binary: bool) -> IO[Any]:

@@ -37,7 +37,15 @@ def only_writer(place: Path) -> Iterator[None]:
 
 @contextmanager
 def held(lock: Path, refusal: str) -> Iterator[None]:
-    """Hold the lock of an SQLite file; if another process has it, refuse with this sentence."""
+    """Hold the lock of an SQLite file; if another process has it, refuse with this sentence.
+
+    Nothing is stored in the file: one with any content belongs to somebody else and is refused.
+    """
+    if lock.is_symlink() or (lock.exists() and (not lock.is_file() or lock.stat().st_size > 0)):
+        raise DataError(
+            f"{lock} is in the way: wisecrowd keeps a lock there; move it away, or give another "
+            "place."
+        )
     connection = sqlite3.connect(lock, timeout=0, isolation_level=None)
     try:
         try:
