@@ -33,11 +33,12 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
     from wisecrowd.cli.outputs import check_outputs, write_result
     from wisecrowd.cli.pack_options import is_folder
     from wisecrowd.cli.progress import working
+    from wisecrowd.cli.replacing import note_written
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.engines.pack_fit import fit_pack
+    from wisecrowd.engines.pack_fit import fit_pack, is_answer_part
     from wisecrowd.engines.threads import get_threads, set_threads
     from wisecrowd.io.packed_labels import refuse_options
-    from wisecrowd.storage.atomic import together, when_complete
+    from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import write_manifest
 
     output = _output(asked)
@@ -47,7 +48,10 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
         refuse_options({given[0].removeprefix("--").replace("-", "_"): "VALUE"})
     folder = is_folder(output)
     outputs = [*([] if folder else [output]), *([asked.workers] if asked.workers else [])]
-    check_outputs(outputs, [pack], folder=output if folder else None)
+    own = {output: is_answer_part} if folder else {}
+    check_outputs(
+        outputs, [pack], folder=output if folder else None, overwrite=asked.overwrite, own=own
+    )
     set_threads(asked.running.threads)
     with Notes(asked.running.quiet) as notes:
         method = _method(pack, asked, notes)
@@ -72,7 +76,7 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
             with together():
                 if folder:
                     write_manifest(output, manifest)
-                    when_complete(lambda: notes(f"wrote {output}"))
+                    note_written(notes, output, f"wrote {output}")
                 else:
                     _write_one(output, Path(place), asked.raw_csv, manifest, notes)
                 if asked.workers:
@@ -131,8 +135,9 @@ def _refuse_others(asked: AggregateOptions) -> None:
     """Refuse options that need all labels in memory."""
     given = {
         "--gold": asked.gold, "--calibrate": asked.calibrate, "--save": asked.save,
-        "--json": asked.as_json, "--soft-labels or --predictions": asked.exports.places(),
-        "--preferences": asked.preference_export.places(),
+        "--json": asked.as_json,
+        "--soft-labels-to or --predictions-to": asked.exports.places(),
+        "--preferences-to": asked.preference_export.places(),
     }  # fmt: skip
     for name, value in given.items():
         if value:
@@ -185,13 +190,13 @@ def _facts(found: PackFit) -> dict[str, Any]:
 
 def _write_one(output: str, folder: Path, raw: bool, manifest: Manifest, notes: Notes) -> None:
     """Write the parts as one table, one part in memory at a time."""
+    from wisecrowd.cli.replacing import note_written
     from wisecrowd.io.writing import write_in_parts
-    from wisecrowd.storage.atomic import when_complete
     from wisecrowd.storage.manifest import write_manifest
 
     n_rows = write_in_parts(output, _parts(folder, output), neutralise_formulas=not raw)
     write_manifest(output, manifest)
-    when_complete(lambda: notes(f"wrote {output} ({n_rows} rows)"))
+    note_written(notes, output, f"wrote {output} ({n_rows} rows)")
 
 
 def _parts(folder: Path, output: str) -> Iterator[dict[str, Any]]:

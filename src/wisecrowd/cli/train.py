@@ -69,7 +69,7 @@ class TrainOptions:
     labels: Annotated[
         str | None,
         typer.Option(
-            "--labels", metavar="FILE", help="Output file for the labels of the training tasks."
+            "--labels-to", metavar="FILE", help="Output file for the labels of the training tasks."
         ),
     ] = None
     workers: options.Workers = None
@@ -83,6 +83,7 @@ class TrainOptions:
     reading: Reading
     as_json: options.PrintJson = False
     raw_csv: options.RawCsv = False
+    overwrite: options.Overwrite = False
     seed: options.Seed = None
     quiet: options.Quiet = False
 
@@ -168,13 +169,16 @@ def train(
 def _checked_sources(features: str, files: list[str], asked: TrainOptions) -> list[str]:
     """Return all input files, none of which an output may overwrite."""
     from wisecrowd.cli.outputs import check_outputs
-    from wisecrowd.cli.training_log import log_of
+    from wisecrowd.cli.training_log import is_log, log_of
+    from wisecrowd.storage.models import is_model_file
 
     extra = filter(None, (asked.ids, asked.gold, asked.valid, asked.valid_truth))
     sources = [features, *files, *extra, *asked.preference_export.sources()]
+    log = str(log_of(asked.output))
     check_outputs(
         [asked.labels, asked.workers], [*sources, *asked.reading.key_files], folder=asked.output,
-        others=[str(log_of(asked.output)), *asked.preference_export.places()],
+        others=[log, *asked.preference_export.places()], overwrite=asked.overwrite,
+        own={asked.output: is_model_file, log: is_log},
     )  # fmt: skip
     return sources
 
@@ -230,14 +234,15 @@ def _known(model: Any, method: str, asked: TrainOptions, gold: Any, notes: Notes
 def _write(model: Any, labels: Any, asked: TrainOptions, manifest: Manifest, notes: Notes) -> None:
     """Write the model and the requested tables."""
     from wisecrowd.cli.outputs import write_result
-    from wisecrowd.storage.atomic import together, when_complete
+    from wisecrowd.cli.replacing import note_written
+    from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import write_manifest
 
     tables = [(asked.labels, model.task_columns()), (asked.workers, model.worker_columns())]
     with together():
         model.save(asked.output)
         write_manifest(asked.output, manifest)
-        when_complete(lambda: notes(f"saved the model in {asked.output}"))
+        note_written(notes, asked.output, f"saved the model in {asked.output}")
         asked.preference_export.write(model, labels, manifest, notes)
         for path, table in tables:
             if path is not None:

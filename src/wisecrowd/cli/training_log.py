@@ -23,6 +23,23 @@ def log_of(output: str) -> Path:
     return place.parent / f"{place.name}.log.jsonl"
 
 
+def is_log(path: Path) -> bool:
+    """Return whether a file is a log of training: its lines are epochs, the last may be cut."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return bool(lines) and all(map(_is_epoch, lines[:-1] or lines))
+
+
+def _is_epoch(line: str) -> bool:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and {"epoch", "time"} <= record.keys()
+
+
 class TrainingLog:
     """A file to which every finished epoch is appended at once, so that it survives a crash.
 

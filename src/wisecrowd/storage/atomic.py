@@ -257,7 +257,7 @@ def atomic_directory(
     try:
         with clear_write_errors(shown):
             _refuse_loop(target)
-            _check_replaceable(shown, target, is_own_entry)
+            check_replaceable(shown, is_own_entry)
             temporary.mkdir()
         # What is written into the directory is complete at once; the directory itself may wait.
         with with_settings(outputs=None), clear_room_errors(shown):
@@ -328,7 +328,9 @@ def _write_error(path: Path, error: OSError) -> DataError:
     return DataError(f"Cannot write {path}: {why}.")
 
 
-def _check_replaceable(shown: Path, target: Path, is_own_entry: Callable[[Path], bool]) -> None:
+def check_replaceable(shown: Path, is_own_entry: Callable[[Path], bool]) -> None:
+    """Refuse a directory that cannot be replaced, because it holds an entry that is not ours."""
+    target = Path(os.path.realpath(shown))
     if is_stream(shown):
         raise DataError(f"Cannot write {shown}: it is not a directory; give the name of one.")
     if not target.exists():

@@ -17,7 +17,7 @@ import numpy as np
 from wisecrowd._version import __version__
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.plain_values import plain
-from wisecrowd.storage.atomic import MANIFEST, atomic_write, is_temporary, written_at
+from wisecrowd.storage.atomic import MANIFEST, atomic_write, written_at
 from wisecrowd.storage.streams import is_stream
 
 # Libraries whose version may change the last bits of a result, named where they were in use.
@@ -204,20 +204,12 @@ def read_manifest(output: str | os.PathLike[str]) -> Manifest:
 
 
 def is_own_output(output: str | os.PathLike[str]) -> bool:
-    """Return whether an output is as wisecrowd wrote it, which its manifest tells.
-
-    A kill right between the renames of a manifest and of its output leaves the former output
-    beside the manifest of the new one, whose content then still has its temporary name.
-    """
+    """Return whether an output is as wisecrowd wrote it, which its manifest tells."""
     manifest = _manifest_at(manifest_path(output))
     place = Path(output)
     if manifest is None or manifest.output_sha256 is None or not place.exists():
         return False
-    if output_sha256(place) == manifest.output_sha256:
-        return True
-    beside = Path(os.path.realpath(place)).parent
-    unplaced = [one for one in beside.iterdir() if is_temporary(one.name) and not one.is_symlink()]
-    return any(output_sha256(one) == manifest.output_sha256 for one in unplaced)
+    return output_sha256(place) == manifest.output_sha256
 
 
 def is_manifest(path: str | os.PathLike[str]) -> bool:
