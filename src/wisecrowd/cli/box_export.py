@@ -45,8 +45,8 @@ class BoxExport:
             raise ParameterError(f"COCO files are JSON; let the name {self.coco} end in .json.")
         if self.places() and kind not in (None, BOXES):
             raise ParameterError(
-                f"--assignments-to and --coco-to are for boxes, and the labels are {kind}; leave them "
-                "out."
+                f"--assignments-to and --coco-to are for boxes, and the labels are {kind}; leave "
+                "them out."
             )
 
     def write(self, fit: Any, data: Any, manifest: Manifest, notes: Notes) -> None:

@@ -85,7 +85,8 @@ class Exports:
 
         if self.predictions is None and (self.from_name or self.to_name or self.existing_tasks):
             raise ParameterError(
-                "--from-name, --to-name and --existing-tasks belong to --predictions-to; give a file."
+                "--from-name, --to-name and --existing-tasks belong to --predictions-to; give a "
+                "file."
             )
         if self.predictions is not None and not self.predictions.endswith(".json"):
             raise ParameterError(

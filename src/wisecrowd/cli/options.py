@@ -202,7 +202,8 @@ PrintJson = Annotated[bool, typer.Option("--json", help="Print one JSON object."
 Overwrite = Annotated[
     bool,
     typer.Option(
-        "--overwrite", help="Replace output files that wisecrowd did not write, or that were changed."
+        "--overwrite",
+        help="Replace output files that wisecrowd did not write, or that were changed.",
     ),
 ]
 RawCsv = Annotated[

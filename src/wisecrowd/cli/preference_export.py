@@ -54,7 +54,9 @@ class PreferenceExport:
 
         if self.preferences is None:
             if self.sources():
-                raise ParameterError("--items and --prompts are texts for --preferences-to; give it.")
+                raise ParameterError(
+                    "--items and --prompts are texts for --preferences-to; give it."
+                )
             return
         check_preferences_path(self.preferences)
         if kind not in (None, "pairs"):

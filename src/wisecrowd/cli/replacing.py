@@ -72,7 +72,11 @@ def note_written(notes: Notes, output: str | os.PathLike[str], sentence: str) ->
     Call it before the output takes its place.
     """
     place, replaced = Path(output), ""
-    if not is_stream(place) and place.exists() and not (place.is_dir() and not any(place.iterdir())):
+    if (
+        not is_stream(place)
+        and place.exists()
+        and not (place.is_dir() and not any(place.iterdir()))
+    ):
         own = "its earlier version" if is_own_output(place) else "one that wisecrowd did not write"
         replaced = f"; it replaces {own}"
     when_complete(lambda: notes(f"{sentence}{replaced}"))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.annotations import Annotations
     from wisecrowd.reporting.document import Report
+    from wisecrowd.storage.manifest import Manifest
 
 DEFAULT = "report.html"
 FOUND = 1  # the exit code of --fail-on

@@ -123,6 +123,7 @@ def train(
     from wisecrowd.core.kinds import kind_of
     from wisecrowd.core.registry import kebab_case
     from wisecrowd.io.feature_files import ids_of_rows
+    from wisecrowd.storage.checkpoint_files import is_checkpoint
 
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
     sources = _checked_sources(features, files, asked)
@@ -161,7 +162,8 @@ def train(
         _finish(model, labels, asked, manifest, notes, log)
         if not is_interrupted(model):
             for left in (checkpoint, checkpoint.with_name(f"{checkpoint.name}.refit")):
-                left.unlink(missing_ok=True)
+                if is_checkpoint(left):
+                    left.unlink(missing_ok=True)
     if not model.converged_ and hasattr(model, "best_epoch_"):
         raise typer.Exit(INTERRUPTED)
 
@@ -254,10 +256,19 @@ def _set_checkpoint(model: Any, method: str, asked: TrainOptions, notes: Notes) 
     from pathlib import Path
 
     from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.storage.checkpoint_files import is_checkpoint
 
     place = Path(asked.output)
     checkpoint = place.parent / f"{place.name}.checkpoint"
     resume = asked.how_to_start()
+    if model.get_params().get("checkpoint") is not None:
+        checkpoint = Path(model.checkpoint)
+    for left in (checkpoint, checkpoint.with_name(f"{checkpoint.name}.refit")):
+        if left.exists() and not is_checkpoint(left):
+            raise ParameterError(
+                f"{left} is in the way and is not a checkpoint; move it away, or give -o another "
+                "folder."
+            )
     if "checkpoint" not in model.get_params():
         if checkpoint.exists() and resume is None:
             raise ParameterError(
@@ -265,9 +276,7 @@ def _set_checkpoint(model: Any, method: str, asked: TrainOptions, notes: Notes) 
                 "resume it with that command, discard it with --restart, or give -o another folder."
             )
         return checkpoint
-    if model.checkpoint is None:
-        model.checkpoint = str(checkpoint)
-    checkpoint = Path(model.checkpoint)
+    model.checkpoint = str(checkpoint)
     if resume and not checkpoint.exists():
         notes(f"There is no checkpoint {checkpoint} to resume from; training starts at epoch 1.")
     return checkpoint

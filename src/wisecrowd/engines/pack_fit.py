@@ -291,7 +291,9 @@ def _work_place(output: Any, scratch: Any, pack: Pack) -> Path:
 
 
 @contextmanager
-def _progress(output: Any, scratch: Any, pack: Pack, resume: bool) -> Iterator[tuple[Path, Journal]]:
+def _progress(
+    output: Any, scratch: Any, pack: Pack, resume: bool
+) -> Iterator[tuple[Path, Journal]]:
     """Give a folder for progress, and its journal.
 
     It is removed at the end, and kept after an interruption if a pass is finished.

@@ -76,7 +76,7 @@ class Progress:
 
     def save_mark(self) -> None:
         """Write that the folder is an unfinished pack, of which nothing is finished."""
-        text = f'{_HEAD}{json.dumps(self.key, default=_plain)}}}'
+        text = f"{_HEAD}{json.dumps(self.key, default=_plain)}}}"
         if (self.folder / PROGRESS).exists():
             with atomic_write(self.folder / PROGRESS) as file:
                 file.write(text)

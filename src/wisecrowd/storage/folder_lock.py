@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,8 +27,9 @@ def only_writer(place: Path) -> Iterator[None]:
     Traceback (most recent call last):
     wisecrowd.core.exceptions.DataError: ...; wait for it, or give another place.
     """
-    place.parent.mkdir(parents=True, exist_ok=True)
-    lock = place.with_name(f".{place.name}.lock")
+    whole = Path(os.path.abspath(place))  # "." has no name of its own
+    whole.parent.mkdir(parents=True, exist_ok=True)
+    lock = whole.with_name(f".{whole.name}.lock")
     with held(lock, f"Another run writes {place}; wait for it, or give another place."):
         try:
             yield

@@ -19,13 +19,12 @@ from typing import Any
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.settings import current_settings, with_settings
-from wisecrowd.storage.atomic import clear_write_errors
+from wisecrowd.storage.atomic import clear_write_errors, is_temporary
 
 MARK = ".wisecrowd-work.json"
 _FORMAT = "wisecrowd-work-1"
 _HEAD = f'{{"format": "{_FORMAT}", "made": '
 _LISTED = "# Unfinished outputs of wisecrowd, which the next run removes.\n"
-_UNFINISHED = re.compile(r"\.wisecrowd-[0-9a-f]{16}\.tmp(\.attempts)?")
 
 
 class WorkFolder:
@@ -150,7 +149,7 @@ def _matches(file: Path, folder: Path, own: re.Pattern[str]) -> bool:
     return own.fullmatch(file.relative_to(folder).as_posix()) is not None
 
 
-# -------------------------------------------------------------------------- lists of temporary names
+# ------------------------------------------------------------------------- lists of temporary names
 
 
 @contextmanager
@@ -206,7 +205,8 @@ def _remove_listed(file: Path) -> None:
         )
     for name in text.splitlines()[1:]:
         path = Path(name)
-        if path.is_absolute() and _UNFINISHED.fullmatch(path.name) and not path.is_symlink():
+        ours = is_temporary(path.name.removesuffix(".attempts"))
+        if ours and path.is_absolute() and not path.is_symlink():
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:
