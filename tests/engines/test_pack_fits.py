@@ -343,7 +343,7 @@ def test_a_foreign_file_in_our_own_folder_of_progress_is_refused(crowd_files, tm
 def test_a_refused_output_leaves_no_folder(crowd_files, tmp_path):
     (tmp_path / "answers").mkdir()
     pq.write_table(pa.table({"x": [1]}), tmp_path / "answers" / "part-00000.parquet")
-    with pytest.raises(DataError, match="holds part-00000.parquet, which would be lost"):
+    with pytest.raises(DataError, match=r"holds part-00000\.parquet, which would be lost"):
         fit_pack(DawidSkene(max_iter=1), crowd_files / "plain.pack", tmp_path / "answers")
     assert [entry.name for entry in tmp_path.iterdir()] == ["answers"]
 

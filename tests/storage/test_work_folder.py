@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -72,14 +73,13 @@ def test_only_own_files_go_and_links_are_not_followed(tmp_path):
 
 def killed(folder, target):
     """Begin an output inside a list and leave both as a kill does; return its temporary name."""
-    with listed_temporaries(folder / "list"):
-        with pytest.raises(KeyboardInterrupt), atomic_write(target):
-            names = (folder / "list").read_text().splitlines()[1:]
-            raise KeyboardInterrupt
+    with listed_temporaries(folder / "list"), atomic_write(target):
         text = (folder / "list").read_text()
+    target.unlink()
+    left = Path(text.splitlines()[1])
     (folder / "list").write_text(text)
-    (target.parent / names[0].rsplit("/", 1)[1]).write_text("half")
-    return target.parent / names[0].rsplit("/", 1)[1]
+    left.write_text("half")
+    return left
 
 
 def test_what_a_killed_run_listed_is_removed_and_nothing_else(tmp_path):

@@ -28,10 +28,10 @@ def _make_pack(folder: Path) -> None:
 
 def _keeps(*names: str, content: str = "mine") -> Callable[[Path, str], str]:
     def wrong(folder: Path, out: str) -> str:
-        lost = [name for name in names if not (folder / name).is_file()]
-        lost += [
-            name for name in names if name not in lost and (folder / name).read_text() != content
-        ]
+        files = {name: folder / name for name in names}
+        lost = [name for name, file in files.items() if not file.is_file()]
+        here = files.keys() - set(lost)
+        lost += [name for name in here if files[name].read_text() != content]
         return f"lost {', '.join(lost)}" if lost else ""
 
     return wrong
