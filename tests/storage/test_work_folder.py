@@ -103,7 +103,7 @@ def test_names_that_no_output_has_are_left_alone(tmp_path):
     assert precious.exists()
 
 
-@pytest.mark.parametrize("content", [b"mine", b"", b"\xff"])
+@pytest.mark.parametrize("content", [b"mine", b"# Unfinished\n", b"\xff"])
 def test_a_file_that_is_not_a_list_is_refused(tmp_path, content):
     (tmp_path / "list").write_bytes(content)
     with pytest.raises(DataError, match="is in the way"), listed_temporaries(tmp_path / "list"):

@@ -15,6 +15,7 @@ from wisecrowd.inference.monitor import Progress
 from wisecrowd.storage.atomic import atomic_write
 
 Record = dict[str, Any]
+_FIELDS = frozenset({"stage", "epoch", "epochs", "loss", "score", "time"})
 
 
 def log_of(output: str) -> Path:
@@ -37,7 +38,7 @@ def _is_epoch(line: str) -> bool:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return isinstance(record, dict) and {"epoch", "time"} <= record.keys()
+    return isinstance(record, dict) and "epoch" in record and record.keys() <= _FIELDS
 
 
 class TrainingLog:

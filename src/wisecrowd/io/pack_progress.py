@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from wisecrowd.io.pack_buckets import Coding
 from wisecrowd.io.pack_payloads import PairCoding
 from wisecrowd.io.pack_shards import ShardSums
 from wisecrowd.storage.atomic import atomic_write
-from wisecrowd.storage.work_folder import clear_files, foreign_file
+from wisecrowd.storage.work_folder import clear_files, foreign_file, listed_temporaries
 
 FORMAT = "wisecrowd-pack-progress"
 _HEAD = f'{{"format": "{FORMAT}", "key": '
@@ -29,7 +30,7 @@ _PARTS = {
 }
 _BUCKET_FILES = re.compile(rf"{BUCKETS}/({_PARTS[BUCKETS].pattern})")
 _UNFINISHED = re.compile(rf"{_BUCKET_FILES.pattern}|{SHARDS}/({_PARTS[SHARDS].pattern})")
-_WORKERS = "workers.jsonl"
+_WORKERS, _WRITING = "workers.jsonl", "unfinished"
 _PLAIN = ("task_type", "worker_type", "label_type", "columns", "time_type", "n_rows",
           "n_abstentions", "kind", "refused")  # fmt: skip
 
@@ -117,8 +118,9 @@ def _plain(value: Any) -> Any:
 
 
 def remove_rest(folder: Path) -> None:
-    """Remove what only an unfinished pack needs; the progress goes last."""
+    """Remove what only an unfinished pack needs; the progress, which is the mark, goes last."""
     clear_files(folder, _BUCKET_FILES)
+    (folder / _WRITING).unlink(missing_ok=True)
     (folder / PROGRESS).unlink(missing_ok=True)
 
 
@@ -133,14 +135,28 @@ def begin(folder: Path, key: dict[str, Any], n_buckets: int) -> Progress | None:
     same = before is not None and before["key"] == json.loads(json.dumps(key, default=_plain))
     if (folder / SUMMARY).exists():
         if same:
-            remove_rest(folder)
+            with listed_writes(folder):
+                remove_rest(folder)
             return None
         raise DataError(f"{folder} is a finished pack; remove it or choose another name.")
     if before is None:
         _require_nothing(folder)
     else:
         _require_own(folder)
-    if before is not None and same:
+    with listed_writes(folder):  # removes what a killed run was writing
+        return _started(folder, key, n_buckets, before if same else None)
+
+
+def listed_writes(folder: Path) -> AbstractContextManager[None]:
+    """List what is being written into an unfinished pack."""
+    return listed_temporaries(folder / _WRITING)
+
+
+def _started(
+    folder: Path, key: dict[str, Any], n_buckets: int, before: dict[str, Any] | None
+) -> Progress:
+    """Return the progress to continue, or that of a new start."""
+    if before is not None:
         try:
             return _continued(folder, before, key)
         except (OSError, ValueError, KeyError, TypeError):

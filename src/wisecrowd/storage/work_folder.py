@@ -198,8 +198,8 @@ def _remove_listed(file: Path) -> None:
     except FileNotFoundError:
         return
     except (OSError, UnicodeDecodeError):
-        text = ""
-    if not text.startswith(_LISTED):
+        text = "unreadable"
+    if not (text.startswith(_LISTED) or _LISTED.startswith(text)):  # a kill may cut it off
         raise DataError(
             f"{file} is in the way: wisecrowd lists its unfinished outputs there; move it away."
         )
