@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
+from tests.support.faults import Fault, run_with
 
 import wisecrowd as wc
 from wisecrowd.aggregation import (
@@ -25,7 +30,7 @@ from wisecrowd.aggregation import (
 )
 from wisecrowd.core.exceptions import DataError, FindingWarning, ParameterError
 from wisecrowd.core.registry import get_method
-from wisecrowd.engines import files, pack_fit, pool
+from wisecrowd.engines import files, pool
 from wisecrowd.engines import merged_rows as merging
 from wisecrowd.engines.files import Job, run_block
 from wisecrowd.engines.merged_rows import merged_rows
@@ -274,28 +279,73 @@ def test_an_interrupted_fit_resumes(name, n_passes, crowd_files, tmp_path, monke
     np.testing.assert_array_equal(answers["confidence"], others["confidence"])
 
 
-def test_a_killed_fit_leaves_no_folder_after_the_next_one(crowd_files, tmp_path, monkeypatch):
-    pack, output = crowd_files / "plain.pack", tmp_path / "answers"
-    with monkeypatch.context() as patch:
-        patch.setattr(files, "run_shard", _interrupt)
-        patch.setattr(shutil, "rmtree", lambda *a, **k: None)  # as if nothing ran after the kill
-        patch.setattr(pack_fit, "_forget", lambda mark: None)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="faults need fork")
+@pytest.mark.parametrize("output", ["answers", "answers.csv"])
+def test_a_killed_fit_leaves_nothing_after_the_next_one(crowd_files, tmp_path, output):
+    pack = crowd_files / "plain.pack"
+    command = ["aggregate", pack, "-o", output, "-m", "majority-vote", "--engine", "files", "-q"]
+    command = [*map(str, command), "--workers-to", "w.csv"]
+    (tmp_path / "whole").mkdir()
+    whole = run_with(None, command, tmp_path / "whole")
+    assert whole.code == 0, whole.err
+    names = {entry.name for entry in (tmp_path / "whole").iterdir()}
+    left = 0
+    for at in range(whole.steps - 22, whole.steps, 3):
+        work = tmp_path / f"killed-{at}"
+        work.mkdir()
+        assert run_with(Fault("kill", at), command, work).code == -signal.SIGKILL
+        left += sum(entry.name.endswith(".tmp") for entry in work.iterdir())
+        again = run_with(None, [*command, "--resume"], work)
+        assert again.code == 0, again.err
+        assert {entry.name for entry in work.iterdir()} == names
+    assert left > 0
+
+
+def test_a_folder_of_progress_that_is_not_ours_is_refused(crowd_files, tmp_path):
+    pack, scratch = crowd_files / "plain.pack", tmp_path / "answers.scratch"
+    for name in ("passes/thesis.txt", "passes/pass-00001", "job-7", "output", "unfinished"):
+        (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+        (scratch / name).write_text("mine")
+        with pytest.raises(DataError, match="was not made by wisecrowd"):
+            fit_pack(DawidSkene(max_iter=1), pack, tmp_path / "answers")
+        assert (scratch / name).read_text() == "mine"
+        shutil.rmtree(scratch)
+
+
+def test_the_scratch_folder_may_hold_anything(crowd_files, tmp_path):
+    pack, scratch = crowd_files / "plain.pack", tmp_path / "d"
+    names = ("table/thesis.txt", "passes/thesis.txt", "output", "job-7")
+    for name in names:
+        (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+        (scratch / name).write_text("mine")
+    for resume in (False, True):
+        fit_pack(DawidSkene(max_iter=1), pack, tmp_path / "a", scratch=scratch, resume=resume)
+    assert [(scratch / name).read_text() for name in names] == ["mine"] * 4
+    assert len(list(scratch.iterdir())) == 4
+
+
+def test_a_foreign_file_in_our_own_folder_of_progress_is_refused(crowd_files, tmp_path):
+    pack, scratch = crowd_files / "plain.pack", tmp_path / "answers.scratch"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files.PackShards, "collect", _interrupt)
         with pytest.raises(KeyboardInterrupt):
-            fit_pack(DawidSkene(max_iter=2), pack, output)
-    left = [entry.name for entry in tmp_path.iterdir() if entry.name.endswith(".tmp")]
-    assert len(left) == 1
-    fit_pack(DawidSkene(max_iter=2), pack, output, resume=True)
+            fit_pack(DawidSkene(max_iter=1), pack, tmp_path / "answers")
+    (scratch / "passes" / "thesis.txt").write_text("mine")
+    for resume in (False, True):
+        with pytest.raises(DataError, match=r"holds passes.thesis.txt, which wisecrowd did not"):
+            fit_pack(DawidSkene(max_iter=1), pack, tmp_path / "answers", resume=resume)
+    assert (scratch / "passes" / "thesis.txt").read_text() == "mine"
+    (scratch / "passes" / "thesis.txt").unlink()
+    assert fit_pack(DawidSkene(max_iter=1), pack, tmp_path / "answers", resume=True).n_resumed
     assert [entry.name for entry in tmp_path.iterdir()] == ["answers"]
 
 
-def test_only_folders_of_fits_are_removed(crowd_files, tmp_path):
-    precious = tmp_path / "precious.tmp"
-    precious.mkdir()
-    for text in (str(precious), "\0", str(tmp_path), ""):
-        (tmp_path / "answers.scratch").mkdir()
-        (tmp_path / "answers.scratch" / "output").write_text(text)
+def test_a_refused_output_leaves_no_folder(crowd_files, tmp_path):
+    (tmp_path / "answers").mkdir()
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "answers" / "part-00000.parquet")
+    with pytest.raises(DataError, match=r"holds part-00000\.parquet, which would be lost"):
         fit_pack(DawidSkene(max_iter=1), crowd_files / "plain.pack", tmp_path / "answers")
-        assert precious.exists()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["answers"]
 
 
 def test_resuming_another_fit_is_refused(crowd_files, tmp_path, monkeypatch):

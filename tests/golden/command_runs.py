@@ -42,9 +42,9 @@ CASES: dict[str, dict[str, list[str]]] = {
         "table": ["aggregate crowd.csv"],
         "json": ["aggregate crowd.csv --json --soft -m one-coin"],
         "files": [
-            "aggregate crowd.csv -m glad -o labels.csv.gz --workers workers.csv --soft",
+            "aggregate crowd.csv -m glad -o labels.csv.gz --workers-to workers.csv --soft",
             "aggregate crowd.csv -m mace -p n_init=3 --seed 7 -q -o labels.jsonl"
-            " --workers workers.tsv --soft-labels soft.npy",
+            " --workers-to workers.tsv --soft-labels-to soft.npy",
         ],
         "json file": ["aggregate crowd.csv -m majority-vote --json -o result.json"],
         "gold and calibration": [
@@ -64,7 +64,7 @@ CASES: dict[str, dict[str, list[str]]] = {
         ],
         "saved": ["aggregate crowd.csv -m zen-crowd --save model -o labels.tsv"],
         "pseudonyms": [
-            "aggregate crowd.csv --pseudonymize worker.key -o labels.csv --workers workers.csv"
+            "aggregate crowd.csv --pseudonymize worker.key -o labels.csv --workers-to workers.csv"
         ],
         "refused": [
             "aggregate missing.csv",
@@ -206,11 +206,12 @@ CASES: dict[str, dict[str, list[str]]] = {
     },
     "train": {
         "default": [
-            "train features.csv crowd.csv -o model --labels labels.csv --workers workers.csv --json"
+            "train features.csv crowd.csv -o model --labels-to labels.csv --workers-to workers.csv"
+            " --json"
         ],
         "a network": [
-            "train features.csv crowd.csv -o model -m agg-net --epochs 3 --labels labels.csv"
-            " --workers workers.csv --json"
+            "train features.csv crowd.csv -o model -m agg-net --epochs 3 --labels-to labels.csv"
+            " --workers-to workers.csv --json"
         ],
         "without torch": [
             "train features.csv crowd.csv -o model -m raykar --gold gold.csv"
@@ -218,7 +219,7 @@ CASES: dict[str, dict[str, list[str]]] = {
         ],
         "from the crowd": [
             "train features.csv crowd.csv -o model -m crowd-layer --epochs 4 --valid-from-crowd"
-            " --workers workers.jsonl"
+            " --workers-to workers.jsonl"
         ],
         "refused": [
             "train features.csv crowd.csv -o model -m dawid-skene",

@@ -13,7 +13,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,13 @@ from wisecrowd.io.writing import write_table
 from wisecrowd.storage.atomic import atomic_write
 from wisecrowd.storage.folder_lock import held
 from wisecrowd.storage.manifest import file_sha256
+from wisecrowd.storage.work_folder import listed_temporaries
 
 Note = Callable[[str], None]
 
 LOCK, HOLDER = "loop.lock", "loop.json"
-LEFTOVER = ".wisecrowd-*.tmp"  # temporary names of storage.atomic
+WRITING = "loop.unfinished"  # list of the files that are being written
+FOLDERS = ("inbox", "outbox", "done", "refused")
 REST = 10.0  # pause after a choice of queries, in times of its duration
 UNFINISHED = (".part", ".tmp", ".partial", ".crdownload", ".swp")  # names of files being written
 
@@ -52,15 +54,34 @@ def only_loop(folder: Path, note: Note) -> Iterator[None]:
         "folder."
     )
     with held(folder / LOCK, refusal):
+        if holder.exists() and not _described(holder):
+            raise DataError(
+                f"{holder} is in the way: a loop writes there who works on the folder; move it "
+                "away, or give another folder."
+            )
         if holder.exists():
             note(f"the last loop{_described(holder)} was killed; this one continues its campaign")
-        with atomic_write(holder) as file:
+        with listed_temporaries(folder / WRITING), atomic_write(holder) as file:
             started = time.strftime("%Y-%m-%d %H:%M:%S")
             file.write(json.dumps({"pid": os.getpid(), "started": started}) + "\n")
         try:
             yield
         finally:
             holder.unlink(missing_ok=True)
+
+
+def check_new_campaign(folder: Path) -> None:
+    """Refuse a folder whose files a new campaign would take for its own.
+
+    An inbox may be there already: its files are the first answers.
+    """
+    for name in FOLDERS[1:]:
+        place = folder / name
+        if place.exists() and (not place.is_dir() or any(place.iterdir())):
+            raise DataError(
+                f"{folder} holds no campaign, but {place}, where one would write; move it away, or "
+                "give another folder."
+            )
 
 
 def _described(holder: Path) -> str:
@@ -91,11 +112,14 @@ class LoopFolder:
         self._published: int | None = None
         self._rest_until = 0.0
         self._said: str | None = None
-        for name in ("inbox", "outbox", "done", "refused"):
+        for name in FOLDERS:
             (self._folder / name).mkdir(exist_ok=True)
-        for name in ("", "outbox", "refused"):  # unfinished writes of a killed loop
-            for leftover in (self._folder / name).glob(LEFTOVER):
-                leftover.unlink(missing_ok=True)
+        with self._listed():  # removes unfinished writes of a killed loop
+            pass
+
+    def _listed(self) -> AbstractContextManager[None]:
+        """List what is being written, so that the next loop removes it after a kill."""
+        return listed_temporaries(self._folder / WRITING)
 
     def step(self) -> None:
         """Take the files of the inbox, then write the next queries if they have changed."""
@@ -135,8 +159,8 @@ class LoopFolder:
             raise
         except (WisecrowdError, UnicodeError) as error:
             reason = str(error).replace(f"{path.parent}{os.sep}", "")
-            target = self._free("refused", path.name)
-            with atomic_write(target.with_name(f"{target.name}.reason.txt")) as file:
+            target = self._free("refused", path.name, reason + "\n")
+            with self._listed(), atomic_write(_reason_of(target)) as file:
                 file.write(reason + "\n")
             os.replace(path, target)
             self._note(f"refused inbox file {path.name!r}: {reason}")
@@ -145,10 +169,10 @@ class LoopFolder:
         self._note(f"took inbox file {path.name!r}: {labels.n_annotations} answers, {new} new")
         return new
 
-    def _free(self, place: str, name: str) -> Path:
-        """Return a path that is not taken."""
+    def _free(self, place: str, name: str, reason: str | None = None) -> Path:
+        """Return a path that is not taken, nor is that of its reason by another one."""
         target, number = self._folder / place / name, 1
-        while target.exists():
+        while os.path.lexists(target) or (reason is not None and _is_other(target, reason)):
             number += 1
             target = self._folder / place / f"{number}-{name}"
         return target
@@ -166,7 +190,8 @@ class LoopFolder:
             name: np.array([getattr(one, name) for one in queries], dtype=object)
             for name in ("task", "worker", "score", "reason")
         }
-        write_table(self._folder / "outbox" / "next.csv", columns, "csv")
+        with self._listed():
+            write_table(self._folder / "outbox" / "next.csv", columns, "csv")
         reason = self._campaign.stop_report().reason
         self._published = n_answers
         now = time.monotonic()
@@ -180,6 +205,21 @@ class LoopFolder:
             with suppress(OSError):
                 self._note(sentence)
         self._said = sentence
+
+
+def _reason_of(target: Path) -> Path:
+    """Return the file that says why a file was refused."""
+    return target.with_name(f"{target.name}.reason.txt")
+
+
+def _is_other(target: Path, reason: str) -> bool:
+    """Return whether the file for a reason has another content."""
+    try:
+        return _reason_of(target).read_bytes() != reason.encode()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _answers(labels: CrowdLabels, digest: str) -> list[tuple[Any, ...]]:

@@ -88,8 +88,8 @@ class DrawerReport(Part):
             ("draws-phantoms", self.inventing,
              "drew more than three times as many boxes as is usual that hardly anybody else drew",
              "Look at some of them (status phantom in "
-             f"{for_reader('assignment_columns', '--assignments')}): they are mistakes, or objects "
-             "that the others overlooked. Use box-em, which trusts such boxes less."),
+             f"{for_reader('assignment_columns', '--assignments-to')}): they are mistakes, or "
+             "objects that the others overlooked. Use box-em, which trusts such boxes less."),
         )  # fmt: skip
         return [self._finding(*one) for one in kinds if one[1].any()]
 

@@ -61,6 +61,7 @@ class AggregateOptions:
     packed: PackOptions
     as_json: options.Json = False
     raw_csv: options.RawCsv = False
+    overwrite: options.Overwrite = False
     running: Running
 
 
@@ -147,7 +148,7 @@ def _check_kind_of_options(model: Aggregator, method: str, asked: AggregateOptio
         raise ParameterError("Methods for boxes take no --gold; leave it out.")
     if asked.exports.soft_labels is not None or (asked.calibrate and model.takes != NUMBERS):
         raise ParameterError(
-            f"--calibrate and --soft-labels are for classes, and {method} takes {model.takes}; "
+            f"--calibrate and --soft-labels-to are for classes, and {method} takes {model.takes}; "
             "leave them out."
         )
     asked.exports.check_kind(model.takes, method)
@@ -157,6 +158,7 @@ def _checked_places(asked: AggregateOptions, sources: list[str]) -> dict[str, st
     """Return the outputs of labels, workers and JSON; None is standard output or no output."""
     from wisecrowd.cli.outputs import check_outputs, is_standard, split_output
     from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.storage.models import is_model_file
 
     table, document = split_output(asked.output, asked.as_json)
     workers = asked.workers
@@ -164,12 +166,14 @@ def _checked_places(asked: AggregateOptions, sources: list[str]) -> dict[str, st
         workers = None
     if not asked.as_json and table is None and workers is not None and is_standard(workers):
         raise ParameterError("Labels and workers cannot both go to standard output; use --json.")
+    own = {} if asked.save is None else {asked.save: is_model_file}
     check_outputs(
         [table, workers], [*sources, *asked.reading.key_files], folder=asked.save,
         others=[
             *asked.exports.places(), *asked.preference_export.places(),
             *asked.box_export.places(), *filter(None, [document]),
         ],
+        overwrite=asked.overwrite, own=asked.exports.own() | own,
     )  # fmt: skip
     return {"labels": table, "workers": workers, "json": document}
 
@@ -185,7 +189,8 @@ def _write(
 ) -> None:
     """Write the method and the tables; tables without a file go to standard output."""
     from wisecrowd.cli.outputs import give_json, write_result
-    from wisecrowd.storage.atomic import together, when_complete
+    from wisecrowd.cli.replacing import note_written
+    from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import write_manifest
 
     decided = asked.groups.decided(_task_table(model, asked.soft), model, labels, notes)
@@ -194,7 +199,7 @@ def _write(
         if asked.save is not None:
             model.save(asked.save)
             write_manifest(asked.save, manifest)
-            when_complete(lambda: notes(f"saved the method in {asked.save}"))
+            note_written(notes, asked.save, f"saved the method in {asked.save}")
         asked.exports.write(model, manifest, notes, files, asked.reading)
         asked.preference_export.write(model, labels, manifest, notes)
         asked.box_export.write(model, labels, manifest, notes)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
+import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from wisecrowd.engines.pack_fit import PackFit
     from wisecrowd.storage.manifest import Manifest
 
+_TABLE = "table"  # folder for the parts of a table
+_TABLE_FILES = re.compile(
+    rf"{_TABLE}/(answers|\.wisecrowd-[0-9a-f]{{16}}\.tmp(\.attempts)?)/"
+    r"(block-\d+-attempt-\d+/)?\.?part-\d{5}\.parquet(\.\d+\.tmp)?"
+)
 OTHERWISE = {"numbers": "gaussian-em", "pairs": "bradley-terry"}  # if the default cannot fit a pack
 
 
@@ -28,11 +33,12 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
     from wisecrowd.cli.outputs import check_outputs, write_result
     from wisecrowd.cli.pack_options import is_folder
     from wisecrowd.cli.progress import working
+    from wisecrowd.cli.replacing import note_written
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.engines.pack_fit import fit_pack
+    from wisecrowd.engines.pack_fit import fit_pack, is_answer_part
     from wisecrowd.engines.threads import get_threads, set_threads
     from wisecrowd.io.packed_labels import refuse_options
-    from wisecrowd.storage.atomic import together, when_complete
+    from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import write_manifest
 
     output = _output(asked)
@@ -42,21 +48,24 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
         refuse_options({given[0].removeprefix("--").replace("-", "_"): "VALUE"})
     folder = is_folder(output)
     outputs = [*([] if folder else [output]), *([asked.workers] if asked.workers else [])]
-    check_outputs(outputs, [pack], folder=output if folder else None)
+    own = {output: is_answer_part} if folder else {}
+    check_outputs(
+        outputs, [pack], folder=output if folder else None, overwrite=asked.overwrite, own=own
+    )
     set_threads(asked.running.threads)
     with Notes(asked.running.quiet) as notes:
         method = _method(pack, asked, notes)
-        options: dict[str, Any] = {
-            "engine": _engine(pack, asked), "processes": asked.packed.processes, "soft": asked.soft,
-            "scratch": asked.packed.scratch or f"{output.rstrip('/')}.scratch",
-            "resume": asked.packed.resume,
-        }  # fmt: skip
         with ExitStack() as stack:
+            work = stack.enter_context(_work_folder(output, asked.packed.scratch))
+            options: dict[str, Any] = {
+                "engine": _engine(pack, asked), "processes": asked.packed.processes,
+                "soft": asked.soft, "scratch": work, "resume": asked.packed.resume,
+            }  # fmt: skip
             if folder:
                 place = output
                 stack.enter_context(together())
             else:
-                place = str(stack.enter_context(_parts_of_table(Path(options["scratch"]))))
+                place = str(work / _TABLE / "answers")
             with working(f"fitting {asked.method} to {pack}", notes):
                 found = fit_pack(method, pack, place, **options)
             _note(found, notes)
@@ -67,7 +76,7 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
             with together():
                 if folder:
                     write_manifest(output, manifest)
-                    when_complete(lambda: notes(f"wrote {output}"))
+                    note_written(notes, output, f"wrote {output}")
                 else:
                     _write_one(output, Path(place), asked.raw_csv, manifest, notes)
                 if asked.workers:
@@ -85,17 +94,30 @@ def _engine(pack: str, asked: AggregateOptions) -> Any:
 
 
 @contextmanager
-def _parts_of_table(scratch: Path) -> Iterator[Path]:
-    """Give the folder for the parts of a table; the next run removes what a kill left of it."""
-    parts = scratch / "table"
-    shutil.rmtree(parts, ignore_errors=True)
-    parts.mkdir(parents=True)
+def _work_folder(output: str, scratch: str | None) -> Iterator[Path]:
+    """Give a folder for the progress of the fit and the parts of a table.
+
+    The next run removes what a kill left, or continues it.
+    """
+    from wisecrowd.engines.files import scratch_beside
+    from wisecrowd.engines.pack_fit import PROGRESS_FILES, UNFINISHED
+    from wisecrowd.storage.work_folder import MARK, WorkFolder, listed_temporaries
+
+    beside = scratch_beside(Path(output))
+    place = beside if scratch is None else Path(scratch) / beside.name
+    # The fit keeps its progress in a marked folder of its own inside of this one.
+    fits = rf"[^/]+\.scratch/({re.escape(MARK)}|{PROGRESS_FILES.pattern})"
+    own = re.compile(rf"{_TABLE_FILES.pattern}|{fits}|{UNFINISHED}")
+    work = WorkFolder(place, own, "give --scratch another folder")
     try:
-        yield parts / "answers"
+        work.clear(_TABLE_FILES)
+        (place / _TABLE).mkdir(exist_ok=True)
+        with listed_temporaries(place / UNFINISHED):
+            yield place
     finally:
-        shutil.rmtree(parts, ignore_errors=True)
-        with suppress(OSError):  # a fit that can be continued is still there
-            scratch.rmdir()
+        work.clear(_TABLE_FILES)
+        if not any(place.glob(f"*/{MARK}")):  # else the fit can be continued
+            work.remove()
 
 
 def _output(asked: AggregateOptions) -> str:
@@ -113,8 +135,9 @@ def _refuse_others(asked: AggregateOptions) -> None:
     """Refuse options that need all labels in memory."""
     given = {
         "--gold": asked.gold, "--calibrate": asked.calibrate, "--save": asked.save,
-        "--json": asked.as_json, "--soft-labels or --predictions": asked.exports.places(),
-        "--preferences": asked.preference_export.places(),
+        "--json": asked.as_json,
+        "--soft-labels-to or --predictions-to": asked.exports.places(),
+        "--preferences-to": asked.preference_export.places(),
     }  # fmt: skip
     for name, value in given.items():
         if value:
@@ -167,13 +190,13 @@ def _facts(found: PackFit) -> dict[str, Any]:
 
 def _write_one(output: str, folder: Path, raw: bool, manifest: Manifest, notes: Notes) -> None:
     """Write the parts as one table, one part in memory at a time."""
+    from wisecrowd.cli.replacing import note_written
     from wisecrowd.io.writing import write_in_parts
-    from wisecrowd.storage.atomic import when_complete
     from wisecrowd.storage.manifest import write_manifest
 
     n_rows = write_in_parts(output, _parts(folder, output), neutralise_formulas=not raw)
     write_manifest(output, manifest)
-    when_complete(lambda: notes(f"wrote {output} ({n_rows} rows)"))
+    note_written(notes, output, f"wrote {output} ({n_rows} rows)")
 
 
 def _parts(folder: Path, output: str) -> Iterator[dict[str, Any]]:

@@ -38,6 +38,14 @@ GROUPS = {
 NAMES = {"next_queries": "next"}  # commands whose names Python has taken
 # Placeholders in the help for parameters that name a file or a folder.
 PLACES = frozenset({"FILE", "FOLDER", "IN", "OUT", "LABELS", "MODEL", "FEATURES", "KEY"})
+# Former names of outputs, which read like inputs. They are still understood, but replace nothing
+# that wisecrowd did not write.
+_RENAMED = {
+    "aggregate": ("workers", "soft-labels", "predictions", "preferences", "assignments", "coco"),
+    "train": ("labels", "workers", "preferences"),
+    "predict": ("soft-labels", "predictions"),
+    "convert": ("gold",),
+}
 EXIT_CODES = (
     "Exit codes: 0 success, 1 findings (--fail-on), 2 wrong option or parameter, 3 unusable "
     "data or file, 4 nothing more to ask (next, label-studio push), 130 Ctrl-C."
@@ -64,6 +72,32 @@ def build_command() -> Any:
     built: Any = typer.main.get_command(app)
     _check_values(built)
     return built
+
+
+def current_names(arguments: list[str]) -> list[str]:
+    """Return a command line with the current names of options that were renamed.
+
+    Examples
+    --------
+    >>> current_names(["convert", "a.json", "b.csv", "--gold=g.csv"])
+    ['convert', 'a.json', 'b.csv', '--gold-to=g.csv']
+    """
+    from wisecrowd.core.exceptions import ParameterError
+
+    start = next((i for i, word in enumerate(arguments) if word in _RENAMED), len(arguments))
+    names = {f"--{name}" for name in _RENAMED.get("".join(arguments[start : start + 1]), ())}
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    made = list(arguments)
+    for place in range(start, end):
+        name, sign, value = arguments[place].partition("=")
+        if name not in names:
+            continue
+        if "--overwrite" in arguments:
+            raise ParameterError(
+                f"{name} is an output and is called {name}-to; give that name with --overwrite."
+            )
+        made[place] = f"{name}-to{sign}{value}"
+    return made
 
 
 def _check_values(group: Any) -> None:

@@ -15,8 +15,6 @@ from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading, Running
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from wisecrowd.audit.crowd_audit import Audit, Findings
     from wisecrowd.audit.pruning import Pruned
     from wisecrowd.cli.terminal import Notes
@@ -70,6 +68,7 @@ class AuditOptions:
     reading: Reading
     as_json: options.Json = False
     raw_csv: options.RawCsv = False
+    overwrite: options.Overwrite = False
     running: Running
 
 
@@ -106,7 +105,7 @@ def audit(context: typer.Context, files: options.Files, asked: AuditOptions) -> 
     folder = asked.output if document is None else None
     check_outputs(
         [asked.prune_to], [*sources, *asked.reading.key_files], folder=folder,
-        others=filter(None, [document]),
+        others=filter(None, [document]), overwrite=asked.overwrite,
     )  # fmt: skip
     with Notes(asked.running.quiet) as notes:
         labels = asked.groups.attached(read_labels(files, asked.reading, notes))
@@ -181,9 +180,10 @@ def _write(
     withheld: Withheld | None,
 ) -> None:
     from wisecrowd.cli.outputs import write_result
+    from wisecrowd.cli.replacing import note_written
     from wisecrowd.io.tables import write_table
-    from wisecrowd.storage.atomic import atomic_directory, together, when_complete
-    from wisecrowd.storage.manifest import write_manifest
+    from wisecrowd.storage.atomic import atomic_directory, together
+    from wisecrowd.storage.manifest import is_own_output, write_manifest
 
     tables = {}
     if folder is not None:
@@ -194,24 +194,20 @@ def _write(
             tables = {name: withheld.table(table) for name, table in tables.items()}
     with together():
         if folder is not None:
-            # A folder with only csv files is our own; other files must not be lost.
-            with atomic_directory(folder, is_own_entry=_is_csv) as place:
+            own = is_own_output(folder)  # csv files of anybody else must not be lost
+            with atomic_directory(folder, is_own_entry=lambda entry: own) as place:
                 for name, table in tables.items():
                     write_table(
                         str(place / f"{name}.csv"), table, neutralise_formulas=not asked.raw_csv
                     )
             write_manifest(folder, manifest)
             names = ", ".join(f"{name}.csv" for name in tables)
-            when_complete(lambda: notes(f"wrote {folder} ({names})"))
+            note_written(notes, folder, f"wrote {folder} ({names})")
         if pruned is not None:
             write_result(
                 pruned.labels.to_dict(), asked.prune_to, manifest, notes, raw=asked.raw_csv,
                 estimates=False,
             )  # fmt: skip
-
-
-def _is_csv(entry: Path) -> bool:
-    return entry.suffix == ".csv"
 
 
 def _show(

@@ -19,14 +19,16 @@ class BoxExport:
     assignments: Annotated[
         str | None,
         typer.Option(
-            "--assignments", metavar="FILE",
+            "--assignments-to", metavar="FILE",
             help="Output of who drew which object, missed it, or drew a phantom; of boxes.",
         ),
     ] = None  # fmt: skip
     coco: Annotated[
         str | None,
         typer.Option(
-            "--coco", metavar="FILE", help="Output .json file with the boxes in the style of COCO."
+            "--coco-to",
+            metavar="FILE",
+            help="Output .json file with the boxes in the style of COCO.",
         ),
     ] = None
 
@@ -43,15 +45,15 @@ class BoxExport:
             raise ParameterError(f"COCO files are JSON; let the name {self.coco} end in .json.")
         if self.places() and kind not in (None, BOXES):
             raise ParameterError(
-                f"--assignments and --coco are for boxes, and the labels are {kind}; leave them "
-                "out."
+                f"--assignments-to and --coco-to are for boxes, and the labels are {kind}; leave "
+                "them out."
             )
 
     def write(self, fit: Any, data: Any, manifest: Manifest, notes: Notes) -> None:
         """Write the files that are asked for, each with its manifest."""
         from wisecrowd.cli.outputs import write_result
+        from wisecrowd.cli.replacing import note_written
         from wisecrowd.io.coco import write_coco
-        from wisecrowd.storage.atomic import when_complete
         from wisecrowd.storage.manifest import write_manifest
 
         if self.assignments is not None:
@@ -60,4 +62,4 @@ class BoxExport:
         if self.coco is not None:
             count = write_coco(self.coco, fit)
             write_manifest(self.coco, manifest)
-            when_complete(lambda: notes(f"wrote {count} boxes to {self.coco}"))
+            note_written(notes, self.coco, f"wrote {count} boxes to {self.coco}")

@@ -33,6 +33,7 @@ class CompareOptions:
     truth_columns: options.TruthColumns = None
     reading: Reading
     as_json: options.Json = False
+    overwrite: options.Overwrite = False
     running: Running
 
 
@@ -63,7 +64,10 @@ def compare(context: typer.Context, files: options.Files, asked: CompareOptions)
     set_threads(asked.running.threads)
     places = split_output(asked.output, asked.as_json)
     table, document = places
-    check_outputs([table], [*sources, *asked.reading.key_files], others=filter(None, [document]))
+    check_outputs(
+        [table], [*sources, *asked.reading.key_files], others=filter(None, [document]),
+        overwrite=asked.overwrite,
+    )  # fmt: skip
     chosen = _chosen(asked.methods, "aggregation" if learning.features is None else "learning")
     if chosen is not None and learning.features is not None:
         check_parameters(chosen, parameters)

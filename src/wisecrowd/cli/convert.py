@@ -22,13 +22,14 @@ def convert(
         str, typer.Argument(metavar="OUT", help="Output: csv, tsv, jsonl or parquet; - is stdout.")
     ],
     reading: Reading = KEEP_ALL,
-    gold: Annotated[
+    gold_to: Annotated[
         str | None,
         typer.Option(
-            "--gold", metavar="FILE", help="Output file for the gold of an export: task, label."
+            "--gold-to", metavar="FILE", help="Output file for the gold of an export: task, label."
         ),
     ] = None,
     raw_csv: options.RawCsv = False,
+    overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Convert annotations or a platform's export to one plain table.
@@ -45,12 +46,14 @@ def convert(
     from wisecrowd.io.tables import read_gold
     from wisecrowd.storage.atomic import together
 
-    check_outputs([target, *([gold] if gold else [])], [source, *reading.key_files])
+    check_outputs(
+        [target, *([gold_to] if gold_to else [])], [source, *reading.key_files], overwrite=overwrite
+    )
     with Notes(quiet) as notes:
         labels = read_labels([source], reading, notes, default_type="labels")
         manifest = describe_run(context, [source])
         known = None
-        if gold is not None:
+        if gold_to is not None:
             known = read_gold(
                 source, reading.format, task=reading.task, label=reading.label,
                 encoding=reading.encoding,
@@ -62,4 +65,4 @@ def convert(
             write_result(table, target, manifest, notes, raw=raw_csv, estimates=False)
             if known is not None:
                 table = {name: known[name].to_numpy() for name in known.column_names}
-                write_result(table, gold, manifest, notes, raw=raw_csv, estimates=False)
+                write_result(table, gold_to, manifest, notes, raw=raw_csv, estimates=False)

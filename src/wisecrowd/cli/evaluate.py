@@ -35,6 +35,7 @@ class EvaluateOptions:
     scale: options.Scale = None
     groups: GroupOptions
     as_json: options.Json = False
+    overwrite: options.Overwrite = False
     quiet: options.Quiet = False
 
 
@@ -61,7 +62,10 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
 
     asked.groups.check()
     places = split_output(asked.output, asked.as_json)
-    check_outputs([places[0]], [labels, asked.truth], others=filter(None, [places[1]]))
+    check_outputs(
+        [places[0]], [labels, asked.truth, *asked.groups.sources()],
+        others=filter(None, [places[1]]), overwrite=asked.overwrite,
+    )  # fmt: skip
     reading = Reading(task=asked.task, label=asked.label, type=asked.type, scale=asked.scale)
     with Notes(asked.quiet) as notes:
         kind = kind_of_answers(labels, reading.declared_type)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
+    from wisecrowd.cli.replacing import OwnEntry
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.storage.manifest import Manifest
 
@@ -21,7 +21,7 @@ _ROWS = "rows for Label Studio's POST /api/projects/ID/import/predictions"
 SoftLabelsTo = Annotated[
     str | None,
     typer.Option(
-        "--soft-labels",
+        "--soft-labels-to",
         metavar="FILE",
         help="Output for all probabilities: .npy, .parquet, .jsonl, or a folder (Hugging Face).",
     ),
@@ -29,7 +29,9 @@ SoftLabelsTo = Annotated[
 PredictionsTo = Annotated[
     str | None,
     typer.Option(
-        "--predictions", metavar="FILE", help="Output .json file with predictions for Label Studio."
+        "--predictions-to",
+        metavar="FILE",
+        help="Output .json file with predictions for Label Studio.",
     ),
 ]
 FromName = Annotated[
@@ -44,7 +46,7 @@ ExistingTasks = Annotated[
     bool,
     typer.Option(
         "--existing-tasks",
-        help="Write --predictions as rows for the API, for existing tasks of the project.",
+        help="Write --predictions-to as rows for the API, for existing tasks of the project.",
     ),
 ]
 
@@ -73,7 +75,7 @@ class Exports:
 
         if self.predictions is not None and kind not in KINDS:
             raise ParameterError(
-                f"--predictions are for {', '.join(KINDS)}, and {method} takes {kind}; leave them "
+                f"--predictions-to is for {', '.join(KINDS)}, and {method} takes {kind}; leave it "
                 "out."
             )
 
@@ -83,7 +85,8 @@ class Exports:
 
         if self.predictions is None and (self.from_name or self.to_name or self.existing_tasks):
             raise ParameterError(
-                "--from-name, --to-name and --existing-tasks belong to --predictions; give a file."
+                "--from-name, --to-name and --existing-tasks belong to --predictions-to; give a "
+                "file."
             )
         if self.predictions is not None and not self.predictions.endswith(".json"):
             raise ParameterError(
@@ -100,6 +103,14 @@ class Exports:
                 require_hugging_face()
         return found
 
+    def own(self) -> dict[str, OwnEntry]:
+        """Return how to recognise a folder of soft labels as ours."""
+        if self.soft_labels is None:
+            return {}
+        from wisecrowd.io.soft_labels import is_data_set
+
+        return {self.soft_labels: is_data_set}
+
     def write(
         self,
         fit: Any,
@@ -109,15 +120,16 @@ class Exports:
         reading: Reading | None = None,
     ) -> None:
         """Write the requested files, each with its manifest."""
+        from wisecrowd.cli.replacing import note_written
         from wisecrowd.io.platforms.label_studio_predictions import write_predictions
         from wisecrowd.io.soft_labels import write_soft_labels
-        from wisecrowd.storage.atomic import when_complete
         from wisecrowd.storage.manifest import write_manifest
 
         if self.soft_labels is not None:
             written = write_soft_labels(fit, self.soft_labels)
-            write_manifest(self.soft_labels, manifest)
-            when_complete(_noting(notes, f"wrote {', '.join(map(str, written))}"))
+            for path in written:
+                write_manifest(path, manifest)
+            note_written(notes, self.soft_labels, f"wrote {', '.join(map(str, written))}")
         if self.predictions is not None:
             how = reading or Reading()
             write_predictions(
@@ -127,8 +139,4 @@ class Exports:
             )  # fmt: skip
             write_manifest(self.predictions, manifest)
             use = _ROWS if self.existing_tasks else _TASKS
-            when_complete(_noting(notes, f"wrote {self.predictions}: {use}"))
-
-
-def _noting(notes: Notes, sentence: str) -> Callable[[], None]:
-    return lambda: notes(sentence)
+            note_written(notes, self.predictions, f"wrote {self.predictions}: {use}")

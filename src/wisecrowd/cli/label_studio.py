@@ -87,6 +87,7 @@ class PullOptions:
     output: options.Output = None
     as_json: options.Json = False
     raw_csv: options.RawCsv = False
+    overwrite: options.Overwrite = False
     quiet: options.Quiet = False
 
 
@@ -147,7 +148,7 @@ def pull(context: typer.Context, asked: PullOptions) -> None:
     from wisecrowd.cli.terminal import Notes
 
     places = split_output(asked.output, asked.as_json)
-    check_outputs([places[0]], [], others=filter(None, [places[1]]))
+    check_outputs([places[0]], [], others=filter(None, [places[1]]), overwrite=asked.overwrite)
     with Notes(asked.quiet) as notes:
         client, link = _connected(asked.source, asked.campaign, notes)
         with working("reading the project", notes):

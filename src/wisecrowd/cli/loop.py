@@ -132,12 +132,15 @@ def _require_campaign(folder: str, asked: LoopOptions) -> None:
     """Refuse options that are wrong before anything is written."""
     from pathlib import Path
 
+    from wisecrowd.acquire.loop_folder import check_new_campaign
     from wisecrowd.acquire.suggesting import AskingRules
     from wisecrowd.core.exceptions import ParameterError
 
     AskingRules(**asked.asking.rules(asked.seed)).check()
     if asked.tasks is None and not (Path(folder) / DATABASE).exists():
         raise ParameterError(f"{folder} holds no campaign; start one with --tasks FILE.")
+    if not (Path(folder) / DATABASE).exists():
+        check_new_campaign(Path(folder))
 
 
 def _campaign(folder: str, asked: LoopOptions, notes: Notes) -> Any:

@@ -75,9 +75,9 @@ def _invoke(arguments: list[str]) -> int:
     # Imported here, so that Ctrl-C during the import is handled too.
     import typer
 
-    from wisecrowd.cli.app import build_command
+    from wisecrowd.cli.app import build_command, current_names
 
-    command = build_command()
+    command, arguments = build_command(), current_names(arguments)
     # The location of the class changed between typer versions; its subclasses stayed.
     usage_error = cast("type[Exception]", typer.BadParameter.__mro__[1])
     _accept_any_character()

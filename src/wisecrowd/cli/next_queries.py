@@ -57,6 +57,7 @@ class NextOptions:
     reading: Reading
     as_json: options.Json = False
     raw_csv: options.RawCsv = False
+    overwrite: options.Overwrite = False
     running: Running
 
 
@@ -84,8 +85,9 @@ def next_queries(context: typer.Context, files: options.Files, asked: NextOption
     given = [asked.tasks, asked.available, rules.gold, asked.task_prior]
     sources = [*files, *(path for path in given if path is not None)]
     check_outputs(
-        [places[0]], [*sources, *asked.reading.key_files], others=filter(None, [places[1]])
-    )
+        [places[0]], [*sources, *asked.reading.key_files], others=filter(None, [places[1]]),
+        overwrite=asked.overwrite,
+    )  # fmt: skip
     set_threads(asked.running.threads)
     settings = rules.rules(asked.running.seed)
     suggesting.AskingRules(**settings).check()

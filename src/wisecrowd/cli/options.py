@@ -47,7 +47,9 @@ Method = Annotated[
 ]
 Workers = Annotated[
     str | None,
-    typer.Option("--workers", metavar="FILE", help="Output file for the quality of every worker."),
+    typer.Option(
+        "--workers-to", metavar="FILE", help="Output file for the quality of every worker."
+    ),
 ]
 Soft = Annotated[
     bool, typer.Option("--soft", help="Add columns p_CLASS with the probability of every class.")
@@ -206,6 +208,13 @@ Json = Annotated[
     typer.Option("--json", help="Print one JSON object, or write it to -o FILE.json."),
 ]
 PrintJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace output files that wisecrowd did not write, or that were changed.",
+    ),
+]
 RawCsv = Annotated[
     bool,
     typer.Option(
@@ -390,8 +399,8 @@ class Reading(SourceOptions):
 
     @property
     def key_files(self) -> list[str]:
-        """File of the key, which outputs must not overwrite and manifests do not describe."""
-        return [] if self.pseudonymize is None else [self.pseudonymize]
+        """Further files to read, which outputs must not overwrite and manifests do not describe."""
+        return [path for path in (self.pseudonymize, self.seen) if path is not None]
 
 
 @dataclass(frozen=True, kw_only=True)

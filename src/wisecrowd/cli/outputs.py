@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.cli.replacing import OwnEntry, check_replacing, never_own, note_written
 from wisecrowd.cli.terminal import (
     Notes,
     escape_steering,
@@ -39,11 +40,15 @@ def check_outputs(
     inputs: Iterable[str],
     folder: str | None = None,
     others: Iterable[str] = (),
+    *,
+    overwrite: bool = False,
+    own: Mapping[str, OwnEntry] | None = None,
 ) -> None:
     """Refuse, before any computation, outputs that cannot be written or would overwrite an input.
 
     This includes their manifests. The suffix of a table must be that of a known format; ``folder``
-    and ``others`` may have any name.
+    and ``others`` may have any name. What wisecrowd did not write is replaced only with
+    ``overwrite``; ``own`` tells it of outputs whose content shows it without a manifest.
     """
     taken = {os.path.realpath(path): path for path in inputs if path != "-"}
     files = [table for table in tables if table is not None and not is_standard(table)]
@@ -60,6 +65,8 @@ def check_outputs(
             taken[place] = output
         if not is_stream(output):
             _check_place(output)
+            is_own = (own or {}).get(output, never_own if output == folder else None)
+            check_replacing(output, overwrite, is_own)
     for output in files:
         _check_format(output)
 
@@ -136,7 +143,7 @@ def write_result(
         write_table(output, table, kind, neutralise_formulas=not raw)
         write_manifest(output, manifest)
         n_rows = len(next(iter(table.values())))
-        when_complete(lambda: notes(f"wrote {output} ({n_rows} rows)"))
+        note_written(notes, output, f"wrote {output} ({n_rows} rows)")
 
 
 def _is_delimited(output: str) -> bool:
@@ -213,7 +220,7 @@ def give_json(
         with atomic_write(output) as file:
             file.write(json_text(document()))
         write_manifest(output, manifest)
-        when_complete(lambda: notes(f"wrote {output}"))
+        note_written(notes, output, f"wrote {output}")
 
 
 def json_text(document: Mapping[str, Any]) -> str:

@@ -41,6 +41,7 @@ class PredictOptions:
     reading: Reading
     as_json: options.Json = False
     raw_csv: options.RawCsv = False
+    overwrite: options.Overwrite = False
     quiet: options.Quiet = False
 
 
@@ -71,8 +72,9 @@ def predict(
     target, document = split_output(asked.output, asked.as_json)
     sources = [features, *filter(None, (asked.answers, asked.ids))]
     check_outputs(
-        [target], [*sources, *asked.reading.key_files],
-        others=[*asked.exports.places(), *filter(None, [document])],
+        [target], [model, *sources, *asked.reading.key_files],
+        others=[*asked.exports.places(), *filter(None, [document])], overwrite=asked.overwrite,
+        own=asked.exports.own(),
     )  # fmt: skip
     with Notes(asked.quiet) as notes:
         method = _load(model)
@@ -146,7 +148,7 @@ def _require_no_classes(method: Any, asked: PredictOptions) -> None:
 
     if asked.soft or asked.exports.places():
         raise ParameterError(
-            "--soft, --soft-labels and --predictions are for classes, and "
+            "--soft, --soft-labels-to and --predictions-to are for classes, and "
             f"{kebab_case(type(method).__name__)} predicts {method.takes}; leave them out."
         )
 

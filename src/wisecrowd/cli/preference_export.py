@@ -19,7 +19,7 @@ class PreferenceExport:
     preferences: Annotated[
         str | None,
         typer.Option(
-            "--preferences", metavar="FILE",
+            "--preferences-to", metavar="FILE",
             help="Output for preference trainers, of pairs: .jsonl or .parquet.",
         ),
     ] = None  # fmt: skip
@@ -27,13 +27,15 @@ class PreferenceExport:
         str | None,
         typer.Option(
             "--items", metavar="FILE",
-            help="Texts of items for --preferences: item, text (and task, if it matters).",
+            help="Texts of items for --preferences-to: item, text (and task, if it matters).",
         ),
     ] = None  # fmt: skip
     prompts: Annotated[
         str | None,
         typer.Option(
-            "--prompts", metavar="FILE", help="Prompts of tasks for --preferences: task, prompt."
+            "--prompts",
+            metavar="FILE",
+            help="Prompts of tasks for --preferences-to: task, prompt.",
         ),
     ] = None
 
@@ -52,25 +54,28 @@ class PreferenceExport:
 
         if self.preferences is None:
             if self.sources():
-                raise ParameterError("--items and --prompts are texts for --preferences; give it.")
+                raise ParameterError(
+                    "--items and --prompts are texts for --preferences-to; give it."
+                )
             return
         check_preferences_path(self.preferences)
         if kind not in (None, "pairs"):
-            raise ParameterError(f"--preferences is for pairs, and the labels are {kind}.")
+            raise ParameterError(f"--preferences-to is for pairs, and the labels are {kind}.")
 
     def write(self, fit: Any, votes: Any, manifest: Manifest, notes: Notes) -> None:
         """Write the rows and their manifest, if they are asked for."""
+        from wisecrowd.cli.replacing import note_written
         from wisecrowd.io.preference_rows import write_preferences
-        from wisecrowd.storage.atomic import when_complete
         from wisecrowd.storage.manifest import write_manifest
 
         if self.preferences is None:
             return
         known = fit if "reliability_" in vars(fit) else None
         if self.items is None:
-            notes("--preferences has the ids of items as texts; --items FILE gives their texts")
+            notes("--preferences-to has the ids of items as texts; --items FILE gives their texts")
         count = write_preferences(
             self.preferences, votes, known, items=self.items, prompts=self.prompts
         )
         write_manifest(self.preferences, manifest)
-        when_complete(lambda: notes(f"wrote {count} preferences to {self.preferences}"))
+        sentence = f"wrote {count} preferences to {self.preferences}"
+        note_written(notes, self.preferences, sentence)

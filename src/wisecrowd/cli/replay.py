@@ -62,6 +62,7 @@ class ReplayOptions:
     truth_columns: options.TruthColumns = None
     reading: Reading
     as_json: options.Json = False
+    overwrite: options.Overwrite = False
     running: Running
 
 
@@ -89,7 +90,7 @@ def replay(context: typer.Context, files: options.Files, asked: ReplayOptions) -
     sources = [*files, truth.path]
     check_outputs(
         [places[0]], [*sources, *asked.reading.key_files],
-        others=filter(None, [places[1], asked.plot]),
+        others=filter(None, [places[1], asked.plot]), overwrite=asked.overwrite,
     )  # fmt: skip
     if asked.plot is not None:
         plot_format(asked.plot)
@@ -121,13 +122,13 @@ def replay(context: typer.Context, files: options.Files, asked: ReplayOptions) -
 
 
 def _draw(table: dict[str, Any], n_labels: int, path: str, manifest: Any, notes: Notes) -> None:
+    from wisecrowd.cli.replacing import note_written
     from wisecrowd.reporting.plots import plot_replay, save_plot
-    from wisecrowd.storage.atomic import when_complete
     from wisecrowd.storage.manifest import write_manifest
 
     save_plot(plot_replay(table, n_labels), path)
     write_manifest(path, manifest)
-    when_complete(lambda: notes(f"wrote {path}"))
+    note_written(notes, path, f"wrote {path}")
 
 
 def _names(text: str) -> list[str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.annotations import Annotations
     from wisecrowd.reporting.document import Report
+    from wisecrowd.storage.manifest import Manifest
 
 DEFAULT = "report.html"
 FOUND = 1  # the exit code of --fail-on
@@ -88,6 +89,7 @@ class ReportOptions:
         bool,
         typer.Option("--json", help="Print the summary as JSON; -o FILE.html writes a page."),
     ] = False
+    overwrite: options.Overwrite = False
     running: Running
 
 
@@ -162,7 +164,7 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
             notes.said[:] = map(Withheld.below(labels, FEWEST).text, notes.said)
         with together():
             _write(made, page, asked.tables, notes)
-            _write_markdown(made, asked.markdown, notes)
+            _write_markdown(made, asked.markdown, manifest, notes)
             if asked.as_json:
                 give_json(lambda: made.summary | {"notes": notes.said}, document, manifest, notes)
     if asked.fail_on is not None:
@@ -206,6 +208,7 @@ def _checked_places(asked: ReportOptions, sources: list[str]) -> tuple[str | Non
         [],
         [*sources, *asked.reading.key_files],
         others=[*written, *filter(None, [document, marked])],
+        overwrite=asked.overwrite,
     )
     return page, document
 
@@ -227,9 +230,11 @@ def _known(file: KnownFile, labels: Annotations, notes: Notes) -> Any:
     return dict(zip(tasks, truth.classes.tolist(), strict=True))
 
 
-def _write_markdown(made: Report, output: str | None, notes: Notes) -> None:
+def _write_markdown(made: Report, output: str | None, manifest: Manifest, notes: Notes) -> None:
     from wisecrowd.cli.outputs import is_standard, print_text
-    from wisecrowd.storage.atomic import atomic_write, when_complete
+    from wisecrowd.cli.replacing import note_written
+    from wisecrowd.storage.atomic import atomic_write
+    from wisecrowd.storage.manifest import write_manifest
 
     if output is None:
         return
@@ -238,12 +243,14 @@ def _write_markdown(made: Report, output: str | None, notes: Notes) -> None:
         return
     with atomic_write(output) as stream:
         stream.write(made.markdown)
-    when_complete(lambda: notes(f"wrote {output}"))
+    write_manifest(output, manifest)
+    note_written(notes, output, f"wrote {output}")
 
 
 def _write(made: Report, output: str | None, tables: bool, notes: Notes) -> None:
     from wisecrowd.cli.outputs import is_standard, print_text
-    from wisecrowd.storage.atomic import atomic_write, when_complete
+    from wisecrowd.cli.replacing import note_written
+    from wisecrowd.storage.atomic import atomic_write
     from wisecrowd.storage.streams import is_stream
 
     if output is None:
@@ -255,4 +262,4 @@ def _write(made: Report, output: str | None, tables: bool, notes: Notes) -> None
             stream.write(made.html)
     else:
         written = made.save(output, tables=tables)
-        when_complete(lambda: notes(f"wrote {', '.join(str(path) for path in written)}"))
+        note_written(notes, output, f"wrote {', '.join(str(path) for path in written)}")

@@ -58,6 +58,7 @@ class SimulateOptions:
     ] = None
     seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Random seed.")] = 0
     names: Names = False
+    overwrite: options.Overwrite = False
     quiet: options.Quiet = False
 
 
@@ -76,12 +77,14 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
     from wisecrowd import simulate as simulator
     from wisecrowd.cli.inputs import describe_run
     from wisecrowd.cli.outputs import check_outputs
+    from wisecrowd.cli.replacing import note_written
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.simulate.folder import is_simulated
     from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import write_manifest
 
-    check_outputs([], [], folder=folder)
+    check_outputs([], [], folder=folder, overwrite=asked.overwrite, own={folder: is_simulated})
     if asked.type not in (None, "labels"):
         _simulate_kind(context, folder, asked)
         return
@@ -100,21 +103,23 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
     manifest = describe_run(
         context, [], method="simulate", parameters=crowd.settings, seed=asked.seed
     )
+    labels = crowd.labels
     with together():
         crowd.write(folder)
         write_manifest(folder, manifest)
-    labels = crowd.labels
-    Notes(asked.quiet)(
-        f"wrote {folder}: {labels.n_annotations} labels by {labels.n_workers} workers of "
-        f"{labels.n_tasks} tasks, {labels.n_classes} classes; true worker accuracy "
-        f"{crowd.worker_accuracy.mean():.3f} on average"
-    )
+        note_written(
+            Notes(asked.quiet), folder,
+            f"wrote {folder}: {labels.n_annotations} labels by {labels.n_workers} workers of "
+            f"{labels.n_tasks} tasks, {labels.n_classes} classes; true worker accuracy "
+            f"{crowd.worker_accuracy.mean():.3f} on average",
+        )  # fmt: skip
 
 
 def _simulate_kind(context: typer.Context, folder: str, asked: SimulateOptions) -> None:
     """Simulate a crowd of another kind than classes."""
     from wisecrowd.cli.inputs import describe_run
     from wisecrowd.cli.parameters import named_values
+    from wisecrowd.cli.replacing import note_written
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.exceptions import ParameterError
     from wisecrowd.core.kinds import get_kind
@@ -142,11 +147,12 @@ def _simulate_kind(context: typer.Context, folder: str, asked: SimulateOptions) 
     manifest = describe_run(
         context, [], method="simulate", parameters=dict(made.settings), seed=asked.seed
     )
+    sizes = [f"{len(ids)} {name}" for name, ids in made.data.vocabularies().items()]
     with together():
         write_simulation(made, folder)
         write_manifest(folder, manifest)
-    sizes = [f"{len(ids)} {name}" for name, ids in made.data.vocabularies().items()]
-    Notes(asked.quiet)(f"wrote {folder}: {made.data.n_annotations} labels; {', '.join(sizes)}")
+        sentence = f"wrote {folder}: {made.data.n_annotations} labels; {', '.join(sizes)}"
+        note_written(Notes(asked.quiet), folder, sentence)
 
 
 def _classes(text: str) -> dict[str, Any]:

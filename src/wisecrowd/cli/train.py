@@ -69,7 +69,7 @@ class TrainOptions:
     labels: Annotated[
         str | None,
         typer.Option(
-            "--labels", metavar="FILE", help="Output file for the labels of the training tasks."
+            "--labels-to", metavar="FILE", help="Output file for the labels of the training tasks."
         ),
     ] = None
     workers: options.Workers = None
@@ -83,6 +83,7 @@ class TrainOptions:
     reading: Reading
     as_json: options.PrintJson = False
     raw_csv: options.RawCsv = False
+    overwrite: options.Overwrite = False
     seed: options.Seed = None
     quiet: options.Quiet = False
 
@@ -123,6 +124,7 @@ def train(
     from wisecrowd.core.registry import kebab_case
     from wisecrowd.io.feature_files import ids_of_rows
     from wisecrowd.io.misreadings import ONE_WORKER, WORKER_PER_TASK
+    from wisecrowd.storage.checkpoint_files import is_checkpoint
 
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
     sources = _checked_sources(features, files, asked)
@@ -161,7 +163,8 @@ def train(
         _finish(model, labels, asked, manifest, notes, log)
         if not is_interrupted(model):
             for left in (checkpoint, checkpoint.with_name(f"{checkpoint.name}.refit")):
-                left.unlink(missing_ok=True)
+                if is_checkpoint(left):
+                    left.unlink(missing_ok=True)
     if not model.converged_ and hasattr(model, "best_epoch_"):
         raise typer.Exit(INTERRUPTED)
 
@@ -169,13 +172,16 @@ def train(
 def _checked_sources(features: str, files: list[str], asked: TrainOptions) -> list[str]:
     """Return all input files, none of which an output may overwrite."""
     from wisecrowd.cli.outputs import check_outputs
-    from wisecrowd.cli.training_log import log_of
+    from wisecrowd.cli.training_log import is_log, log_of
+    from wisecrowd.storage.models import is_model_file
 
     extra = filter(None, (asked.ids, asked.gold, asked.valid, asked.valid_truth))
     sources = [features, *files, *extra, *asked.preference_export.sources()]
+    log = str(log_of(asked.output))
     check_outputs(
         [asked.labels, asked.workers], [*sources, *asked.reading.key_files], folder=asked.output,
-        others=[str(log_of(asked.output)), *asked.preference_export.places()],
+        others=[log, *asked.preference_export.places()], overwrite=asked.overwrite,
+        own={asked.output: is_model_file, log: is_log},
     )  # fmt: skip
     return sources
 
@@ -231,14 +237,15 @@ def _known(model: Any, method: str, asked: TrainOptions, gold: Any, notes: Notes
 def _write(model: Any, labels: Any, asked: TrainOptions, manifest: Manifest, notes: Notes) -> None:
     """Write the model and the requested tables."""
     from wisecrowd.cli.outputs import write_result
-    from wisecrowd.storage.atomic import together, when_complete
+    from wisecrowd.cli.replacing import note_written
+    from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import write_manifest
 
     tables = [(asked.labels, model.task_columns()), (asked.workers, model.worker_columns())]
     with together():
         model.save(asked.output)
         write_manifest(asked.output, manifest)
-        when_complete(lambda: notes(f"saved the model in {asked.output}"))
+        note_written(notes, asked.output, f"saved the model in {asked.output}")
         asked.preference_export.write(model, labels, manifest, notes)
         for path, table in tables:
             if path is not None:
@@ -250,10 +257,19 @@ def _set_checkpoint(model: Any, method: str, asked: TrainOptions, notes: Notes) 
     from pathlib import Path
 
     from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.storage.checkpoint_files import is_checkpoint
 
     place = Path(asked.output)
     checkpoint = place.parent / f"{place.name}.checkpoint"
     resume = asked.how_to_start()
+    if model.get_params().get("checkpoint") is not None:
+        checkpoint = Path(model.checkpoint)
+    for left in (checkpoint, checkpoint.with_name(f"{checkpoint.name}.refit")):
+        if left.exists() and not is_checkpoint(left):
+            raise ParameterError(
+                f"{left} is in the way and is not a checkpoint; move it away, or give -o another "
+                "folder."
+            )
     if "checkpoint" not in model.get_params():
         if checkpoint.exists() and resume is None:
             raise ParameterError(
@@ -261,9 +277,7 @@ def _set_checkpoint(model: Any, method: str, asked: TrainOptions, notes: Notes) 
                 "resume it with that command, discard it with --restart, or give -o another folder."
             )
         return checkpoint
-    if model.checkpoint is None:
-        model.checkpoint = str(checkpoint)
-    checkpoint = Path(model.checkpoint)
+    model.checkpoint = str(checkpoint)
     if resume and not checkpoint.exists():
         notes(f"There is no checkpoint {checkpoint} to resume from; training starts at epoch 1.")
     return checkpoint

@@ -15,12 +15,30 @@ from wisecrowd.inference.monitor import Progress
 from wisecrowd.storage.atomic import atomic_write
 
 Record = dict[str, Any]
+_FIELDS = frozenset({"stage", "epoch", "epochs", "loss", "score", "time"})
 
 
 def log_of(output: str) -> Path:
     """Return the log file of a model's folder."""
     place = Path(output)
     return place.parent / f"{place.name}.log.jsonl"
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file is a log of training: its lines are epochs, the last may be cut."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return bool(lines) and all(map(_is_epoch, lines[:-1] or lines))
+
+
+def _is_epoch(line: str) -> bool:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and "epoch" in record and record.keys() <= _FIELDS
 
 
 class TrainingLog:

@@ -24,6 +24,8 @@ class Settings:
         Receives the progress of fits (:mod:`wisecrowd.inference.monitor`).
     outputs : set of outputs or None
         Files that are renamed to their final names together (:mod:`wisecrowd.storage.atomic`).
+    temporaries : callable or None
+        Receives the temporary name of every output (:mod:`wisecrowd.storage.work_folder`).
     kinds : tuple of Kind
         Kinds of labels that are defined outside of the package (:mod:`wisecrowd.core.kinds`).
     ranks : Ranks or None
@@ -34,6 +36,7 @@ class Settings:
     limits: Any = None
     listener: Callable[[Any], None] | None = None
     outputs: Any = None
+    temporaries: Callable[[Any], None] | None = None
     kinds: tuple[Any, ...] = ()
     ranks: Any = None
 

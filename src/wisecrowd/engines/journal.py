@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.engines.value_files import read_values, write_values
+from wisecrowd.storage.work_folder import clear_files
 
 _ENTRY = "pass-{:05d}"
+# Files of a journal: finished passes, the states of shards, and both while they are written.
+JOURNAL_FILES = re.compile(r"\.?(pass-\d{5}|state-\d{5}-\d{5})(\.[0-9a-f]{8}\.tmp)?")
 
 
 class Entry(NamedTuple):
@@ -37,8 +40,13 @@ class Journal:
         self.n_taken = 0
         self._next = 0
         if not resume:
-            shutil.rmtree(folder, ignore_errors=True)
+            clear_files(folder, JOURNAL_FILES)
         folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no finished pass."""
+        return not any(self.folder.glob("pass-*"))
 
     def next_pass(self) -> int:
         """Return the number of the next pass."""

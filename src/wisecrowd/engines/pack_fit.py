@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -40,18 +39,28 @@ from wisecrowd.engines.answer_parts import (
     part_name,
 )
 from wisecrowd.engines.files import FilesEngine, Runner, run_here, scratch_beside
-from wisecrowd.engines.journal import Journal
+from wisecrowd.engines.journal import JOURNAL_FILES, Journal
 from wisecrowd.engines.pack_checks import PackFindings, check_pack_fit
 from wisecrowd.engines.packed_numbers import PackedNumbers
 from wisecrowd.engines.packed_pairs import PackedPairs
 from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.engines.packs import Pack
-from wisecrowd.engines.pool import Pool, remove_jobs
+from wisecrowd.engines.pool import JOB, Pool, remove_jobs
 from wisecrowd.engines.threads import get_threads
-from wisecrowd.storage.atomic import atomic_directory, is_temporary
+from wisecrowd.storage.atomic import atomic_directory
+from wisecrowd.storage.manifest import is_own_output
+from wisecrowd.storage.work_folder import WorkFolder, listed_temporaries
 
 ENGINES = ("files", "pool")
+UNFINISHED = "unfinished"  # list of the outputs that are being written
 _PART = re.compile(r"part-\d{5}\.parquet")
+_COLUMNS = (
+    {"task", "label", "confidence", "tie", "n_labels"},
+    {"task", "value", "low", "high", "n_labels"},
+    {"item", "score", "rank"},
+)
+# Files that fits write into the folder of their progress.
+PROGRESS_FILES = re.compile(rf"passes/{JOURNAL_FILES.pattern}|\.?{JOB}-.*|{UNFINISHED}")
 
 
 class PackEngine(Protocol):
@@ -164,7 +173,8 @@ def fit_pack(
     soft : bool
         Add a column ``p_CLASS`` for every class; for classes only.
     scratch : path, optional
-        Folder for the progress of the fit; by default beside the output.
+        Folder in which the progress of the fit is kept, in a folder of its own that is removed at
+        the end; by default that of the output. Nothing else in it is touched.
     resume : bool
         Continue an interrupted fit.
 
@@ -189,14 +199,14 @@ def fit_pack(
         stack.enter_context(exclusive_fit(method))
         if not isinstance(engine, str):
             scratch = _scratch_of(engine, opened, output, scratch)
-        place = stack.enter_context(_scratch(output, scratch)).absolute()
-        journal = Journal(place / "passes", resume=resume)
+        work, journal = stack.enter_context(_progress(output, scratch, opened, resume))
+        place = work.absolute()
         run: Runner = run_here
         if not isinstance(engine, str):
             run = stack.enter_context(engine.runner(place))
         elif engine == "pool" or executor is not None:
             run = stack.enter_context(Pool(place, processes or get_threads(), executor))
-        folder = None if output is None else stack.enter_context(_parts_folder(Path(output), place))
+        folder = None if output is None else stack.enter_context(_parts_folder(Path(output)))
         plan = PartPlan(None if folder is None else str(folder), soft)
         parts = AnswerParts(plan, _sparse_from(opened))
         crowd, prior = _problem_of(opened, parts)
@@ -278,7 +288,7 @@ def _scratch_of(engine: PackEngine, pack: Pack, output: Any, scratch: Any) -> An
             "engine for the latter."
         )
     place = engine.scratch if scratch is None else scratch
-    return scratch_beside(pack.path) if place is None and output is None else place
+    return pack.path.parent if place is None and output is None else place
 
 
 def _sparse_from(pack: Pack) -> NDArray[np.intp] | None:
@@ -290,46 +300,58 @@ def _sparse_from(pack: Pack) -> NDArray[np.intp] | None:
     return None if most <= DENSE_LIMIT else np.argsort(-totals, kind="stable")
 
 
+def _work_place(output: Any, scratch: Any, pack: Pack) -> Path:
+    """Return the folder for progress: in the scratch folder, or else beside the output."""
+    if output is None:
+        return Path(scratch) / f"{pack.path.name}.fit.scratch"
+    beside = scratch_beside(Path(output))
+    return beside if scratch is None else Path(scratch) / beside.name
+
+
 @contextmanager
-def _scratch(output: Any, scratch: Any) -> Iterator[Path]:
-    """Give a folder for progress; it is removed at the end, and kept after an interruption."""
+def _progress(
+    output: Any, scratch: Any, pack: Pack, resume: bool
+) -> Iterator[tuple[Path, Journal]]:
+    """Give a folder for progress, and its journal.
+
+    It is removed at the end, and kept after an interruption if a pass is finished.
+    """
     if scratch is None and output is None:  # nothing to continue
         with TemporaryDirectory(prefix="wisecrowd-") as folder:
-            yield Path(folder)
+            yield Path(folder), Journal(Path(folder) / "passes", resume=resume)
         return
-    place = scratch_beside(Path(output)) if scratch is None else Path(scratch)
-    place.mkdir(parents=True, exist_ok=True)
-    remove_jobs(place)
-    yield place
-    shutil.rmtree(place / "passes", ignore_errors=True)
-    if not any(place.iterdir()):
-        place.rmdir()
+    remedy = for_reader("give another scratch folder", "give --scratch another folder")
+    work = WorkFolder(_work_place(output, scratch, pack), PROGRESS_FILES, remedy)
+    journal = None
+    try:
+        remove_jobs(work.path)
+        journal = Journal(work.path / "passes", resume=resume)
+        with listed_temporaries(work.path / UNFINISHED):
+            yield work.path, journal
+    except BaseException:
+        if journal is None or journal.is_empty:
+            work.remove()
+        raise
+    work.remove()
 
 
 @contextmanager
-def _parts_folder(output: Path, scratch: Path) -> Iterator[Path]:
-    """Give a folder that takes the place of the output at the end.
-
-    Its temporary name is noted in the scratch, so that the next run removes what a kill left.
-    """
-    mark = scratch / "output"
-    _remove_noted(mark, output)
-    with atomic_directory(output, is_own_entry=lambda e: bool(_PART.fullmatch(e.name))) as folder:
-        mark.write_text(folder.name, encoding="utf-8")
-        try:
-            yield folder
-        finally:
-            _forget(mark)
+def _parts_folder(output: Path) -> Iterator[Path]:
+    """Give a folder that takes the place of the output at the end."""
+    own = output.is_dir() and is_own_output(output)
+    with atomic_directory(output, is_own_entry=lambda e: own or is_answer_part(e)) as folder:
+        yield folder
 
 
-def _remove_noted(mark: Path, output: Path) -> None:
-    """Remove the unfinished folder of a killed run; only a temporary name beside the output."""
-    if mark.is_file():
-        name = mark.read_text(encoding="utf-8", errors="replace")
-        if is_temporary(name):
-            shutil.rmtree(Path(os.path.realpath(output)).parent / name, ignore_errors=True)
-        _forget(mark)
+def is_answer_part(entry: Path) -> bool:
+    """Return whether a file has the name and the columns of answers of a fit to a pack."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-
-def _forget(mark: Path) -> None:
-    mark.unlink(missing_ok=True)
+    if not _PART.fullmatch(entry.name):
+        return False
+    try:
+        found = set(pq.read_schema(entry).names)
+    except (pa.ArrowException, OSError):
+        return False
+    return any(columns <= found for columns in _COLUMNS)

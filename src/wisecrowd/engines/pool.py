@@ -22,7 +22,7 @@ from wisecrowd.engines.threads import set_threads
 from wisecrowd.engines.value_files import read_values, write_values
 
 MOST_DEATHS = 3  # of processes that work on the same shard
-_JOB = "job"
+JOB = "job"
 
 
 def run_task(pack: str, digest: str, first: int, size: int, job: str, package: str) -> Any:
@@ -47,12 +47,12 @@ def run_task(pack: str, digest: str, first: int, size: int, job: str, package: s
 
 def job_file(scratch: Path, name: str) -> Path:
     """Return the file of a job."""
-    return scratch / f"{_JOB}-{name}"
+    return scratch / f"{JOB}-{name}"
 
 
 def remove_jobs(scratch: Path) -> None:
-    """Remove the files of jobs that a killed run left."""
-    for file in scratch.glob(f"{_JOB}-*"):
+    """Remove the files of jobs that a killed run left; the folder is one that we marked."""
+    for file in (*scratch.glob(f"{JOB}-*"), *scratch.glob(f".{JOB}-*.tmp")):
         file.unlink(missing_ok=True)
 
 

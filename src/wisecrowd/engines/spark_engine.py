@@ -44,6 +44,7 @@ from wisecrowd.engines.value_files import (
     values_from_bytes,
     write_values,
 )  # fmt: skip
+from wisecrowd.storage.work_folder import note_temporary
 
 TASKS_PER_CORE = 2  # at least; the next power of two is taken
 CORES = 16  # if Spark does not say how many there are
@@ -130,7 +131,7 @@ class SparkEngine:
         folder = scratch_beside(self.pack.path) if self.scratch is None else self.scratch
         folder.mkdir(parents=True, exist_ok=True)
         place = (folder / f"{name}-{mark}").absolute()
-        fit_pack(method, self.pack, place, engine=self, scratch=scratch_beside(place), resume=True)
+        fit_pack(method, self.pack, place, engine=self, scratch=folder, resume=True)
         with without_pandas_warning():
             answers = self.session.read.parquet(f"file://{place}")
             return answers.select(*_SHOWN) if self.pack.summary.kind == LABELS else answers
@@ -165,6 +166,7 @@ class _SparkRunner:
         write_values(file, job)
         try:
             if parts is not None:
+                note_temporary(parts)
                 parts.mkdir()
             tree = SumTree(n_shards)
             for row in self._rows(task):

@@ -44,7 +44,7 @@ from wisecrowd.io.misreadings import (
 )
 from wisecrowd.io.pack_buckets import Distributor
 from wisecrowd.io.pack_plan import shard_plan
-from wisecrowd.io.pack_progress import Progress, begin, remove_rest
+from wisecrowd.io.pack_progress import Progress, begin, listed_writes, remove_rest
 from wisecrowd.io.pack_refusals import sentences
 from wisecrowd.io.pack_shards import ShardPlan, ShardSums, write_shard
 from wisecrowd.io.selection import Selection
@@ -158,7 +158,11 @@ def pack(
         is_new = not folder.exists()
         progress = _begin(sources, folder, options)
         if progress is not None:  # else it was killed after its last step
-            with _removed_if_refused(progress, is_new), kept_interrupts() as check:
+            with (
+                _removed_if_refused(progress, is_new),
+                listed_writes(folder),
+                kept_interrupts() as check,
+            ):
                 _require_disk(progress, sources)
                 _distribute(progress, sources, request, format, options, report, check)
                 plan = shard_plan(progress, options, gold)

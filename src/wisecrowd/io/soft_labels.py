@@ -22,6 +22,8 @@ from wisecrowd.storage.atomic import atomic_directory, atomic_write, together
 from wisecrowd.storage.streams import is_stream
 
 ARRAY, TABLES = ".npy", (".parquet", ".pq", ".jsonl", ".ndjson")
+_INFO = "dataset_info.json"
+_DESCRIPTION = "Soft labels by wisecrowd"  # by which our own data sets are recognised
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +207,9 @@ def as_hugging_face(fit: Any) -> Any:
         tasks, pa.array(codes), pa.array(result.confidence), as_column(result.dense()),
     ]  # fmt: skip
     table = pa.table(dict(zip(features, columns, strict=True))).cast(features.arrow_schema)
-    return datasets.Dataset(datasets.table.InMemoryTable(table))
+    made = datasets.Dataset(datasets.table.InMemoryTable(table))
+    made.info.description = _DESCRIPTION
+    return made
 
 
 def _write_data_set(made: Any, target: Path) -> None:
@@ -213,16 +217,22 @@ def _write_data_set(made: Any, target: Path) -> None:
     quiet = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:
-        with atomic_directory(target, is_own_entry=_is_data_set) as folder:
+        with atomic_directory(target, is_own_entry=is_data_set) as folder:
             made.save_to_disk(folder)
     finally:
         if not quiet:
             datasets.enable_progress_bars()
 
 
-def _is_data_set(entry: Path) -> bool:
-    own = entry.name in ("dataset_info.json", "state.json") or entry.suffix == ".arrow"
-    return entry.is_file() and own
+def is_data_set(entry: Path) -> bool:
+    """Return whether a file belongs to a data set of soft labels that was written here."""
+    own = entry.name in (_INFO, "state.json") or entry.suffix == ".arrow"
+    try:
+        info = json.loads(entry.with_name(_INFO).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    ours = isinstance(info, dict) and info.get("description") == _DESCRIPTION
+    return entry.is_file() and own and ours
 
 
 def plain_ids(values: NDArray[Any]) -> list[Any]:

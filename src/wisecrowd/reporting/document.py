@@ -85,6 +85,7 @@ class Report:
         with together():
             for name, file in beside.items():
                 write_table(file, self.whole_tables[name])
+                write_manifest(file, self.manifest)
             with atomic_write(target) as stream:
                 stream.write(page)
             write_manifest(target, self.manifest)

@@ -148,8 +148,8 @@ SET_WORKER_FINDINGS = ("spammers", "adversaries", "constant-answers", "one-box-w
 
 BOX_COMMANDS = {
     "draws-nothing": "audit {file} --part drawers -o audit",
-    "misses-objects": "aggregate {file} -m box-em -o boxes.csv --workers workers.csv",
-    "draws-phantoms": "aggregate {file} -m box-em -o boxes.csv --assignments assignments.csv",
+    "misses-objects": "aggregate {file} -m box-em -o boxes.csv --workers-to workers.csv",
+    "draws-phantoms": "aggregate {file} -m box-em -o boxes.csv --assignments-to assignments.csv",
     "tight-boxes": "aggregate {file} -p corners=gaussian-em -o boxes.csv",
     "loose-boxes": "aggregate {file} -p corners=gaussian-em -o boxes.csv",
     "shifted-boxes": "aggregate {file} -p corners=gaussian-em -o boxes.csv",

@@ -23,6 +23,7 @@ from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.storage.renaming import replace_directory, replace_file
 from wisecrowd.storage.streams import descriptor_of, is_stream
 
+MANIFEST = ".manifest.json"  # what the name of an output's manifest adds to that of the output
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
@@ -34,10 +35,14 @@ class _Complete:
     target: Path
     shown: Path
 
+    @property
+    def is_manifest(self) -> bool:
+        return self.target.name.endswith(MANIFEST)
+
     def take_place(self) -> None:
         with clear_write_errors(self.shown):
             if self.temporary.is_dir():
-                replace_directory(self.temporary, self.target, _temporary_beside(self.target))
+                replace_directory(self.temporary, self.target, _free_name(self.target))
             else:
                 replace_file(self.temporary, self.target)
 
@@ -91,7 +96,9 @@ def together() -> Iterator[None]:
     try:
         with with_settings(outputs=waiting):
             yield
-        for member in waiting.members:
+        # Manifests first: without its output a manifest claims nothing, but an output without a
+        # manifest would look like a file of the user.
+        for member in sorted(waiting.members, key=lambda one: not one.is_manifest):
             member.take_place()
     except BaseException:
         for member in waiting.members:
@@ -250,7 +257,7 @@ def atomic_directory(
     try:
         with clear_write_errors(shown):
             _refuse_loop(target)
-            _check_replaceable(shown, target, is_own_entry)
+            check_replaceable(shown, is_own_entry)
             temporary.mkdir()
         # What is written into the directory is complete at once; the directory itself may wait.
         with with_settings(outputs=None), clear_room_errors(shown):
@@ -321,7 +328,9 @@ def _write_error(path: Path, error: OSError) -> DataError:
     return DataError(f"Cannot write {path}: {why}.")
 
 
-def _check_replaceable(shown: Path, target: Path, is_own_entry: Callable[[Path], bool]) -> None:
+def check_replaceable(shown: Path, is_own_entry: Callable[[Path], bool]) -> None:
+    """Refuse a directory that cannot be replaced, because it holds an entry that is not ours."""
+    target = Path(os.path.realpath(shown))
     if is_stream(shown):
         raise DataError(f"Cannot write {shown}: it is not a directory; give the name of one.")
     if not target.exists():
@@ -347,10 +356,18 @@ def is_temporary(name: str) -> bool:
     return re.fullmatch(r"\.wisecrowd-[0-9a-f]{16}\.tmp", name) is not None
 
 
-def _temporary_beside(target: Path) -> Path:
+def _free_name(target: Path) -> Path:
     # Beside the target because a rename is atomic only within one file system. The name is short
     # and not made from the target's, which may be as long as a name can be.
     return target.parent / f".wisecrowd-{secrets.token_hex(8)}.tmp"
+
+
+def _temporary_beside(target: Path) -> Path:
+    temporary = _free_name(target)
+    note = current_settings().temporaries
+    if note is not None:
+        note(temporary)
+    return temporary
 
 
 def _open(file: Path | int, how: Literal["w", "x"], binary: bool) -> IO[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,8 +27,9 @@ def only_writer(place: Path) -> Iterator[None]:
     Traceback (most recent call last):
     wisecrowd.core.exceptions.DataError: ...; wait for it, or give another place.
     """
-    place.parent.mkdir(parents=True, exist_ok=True)
-    lock = place.with_name(f".{place.name}.lock")
+    whole = Path(os.path.abspath(place))  # "." has no name of its own
+    whole.parent.mkdir(parents=True, exist_ok=True)
+    lock = whole.with_name(f".{whole.name}.lock")
     with held(lock, f"Another run writes {place}; wait for it, or give another place."):
         try:
             yield
@@ -37,7 +39,15 @@ def only_writer(place: Path) -> Iterator[None]:
 
 @contextmanager
 def held(lock: Path, refusal: str) -> Iterator[None]:
-    """Hold the lock of an SQLite file; if another process has it, refuse with this sentence."""
+    """Hold the lock of an SQLite file; if another process has it, refuse with this sentence.
+
+    Nothing is stored in the file: one with any content belongs to somebody else and is refused.
+    """
+    if lock.is_symlink() or (lock.exists() and (not lock.is_file() or lock.stat().st_size > 0)):
+        raise DataError(
+            f"{lock} is in the way: wisecrowd keeps a lock there; move it away, or give another "
+            "place."
+        )
     connection = sqlite3.connect(lock, timeout=0, isolation_level=None)
     try:
         try:

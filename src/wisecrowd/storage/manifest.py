@@ -17,7 +17,7 @@ import numpy as np
 from wisecrowd._version import __version__
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.plain_values import plain
-from wisecrowd.storage.atomic import atomic_write, written_at
+from wisecrowd.storage.atomic import MANIFEST, atomic_write, written_at
 from wisecrowd.storage.streams import is_stream
 
 # Libraries whose version may change the last bits of a result, named where they were in use.
@@ -142,7 +142,7 @@ def output_sha256(path: str | os.PathLike[str]) -> str:
 def manifest_path(output: str | os.PathLike[str]) -> Path:
     """Return the place of an output's manifest: its own name and ``.manifest.json``."""
     output = Path(output)
-    return output.with_name(output.name + ".manifest.json")
+    return output.with_name(output.name + MANIFEST)
 
 
 def write_manifest(output: str | os.PathLike[str], manifest: Manifest) -> Path | None:
@@ -201,6 +201,32 @@ def read_manifest(output: str | os.PathLike[str]) -> Manifest:
             "was changed, or the command that wrote both was killed in between; make it again."
         )
     return manifest
+
+
+def is_own_output(output: str | os.PathLike[str]) -> bool:
+    """Return whether an output is as wisecrowd wrote it, which its manifest tells."""
+    manifest = _manifest_at(manifest_path(output))
+    place = Path(output)
+    if manifest is None or manifest.output_sha256 is None or not place.exists():
+        return False
+    return output_sha256(place) == manifest.output_sha256
+
+
+def is_manifest(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is a manifest, whatever output it describes."""
+    return _manifest_at(Path(path)) is not None
+
+
+def _manifest_at(path: Path) -> Manifest | None:
+    """Return the manifest in a file, or None if it is anything else."""
+    known = {f.name for f in fields(Manifest)}
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(values, dict) or {*values, "facts"} != known:
+        return None
+    return Manifest(**values)
 
 
 def _now() -> datetime:

@@ -85,7 +85,7 @@ def save_state(
     encoder = StateEncoder()
     encoded = {name: encoder.encode(value, name) for name, value in state.items()}
     with (
-        atomic_directory(path, is_own_entry=_is_model_file) as folder,
+        atomic_directory(path, is_own_entry=is_model_file) as folder,
         clear_write_errors(path),
     ):
         digests = {}
@@ -201,9 +201,17 @@ def _unchanged(file: Path, digest: str) -> Path:
     return file
 
 
-def _is_model_file(entry: Path) -> bool:
-    own = entry.name == _INDEX or entry.suffix in (".npy", ".safetensors")
-    return entry.is_file() and own
+def is_model_file(entry: Path) -> bool:
+    """Return whether a file belongs to the model in its folder, whose index names it."""
+    try:
+        index = json.loads(entry.with_name(_INDEX).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    if not isinstance(index, dict) or index.get("format") != FORMAT or not entry.is_file():
+        return False
+    named = index.get("sha256")
+    name = entry.name.removesuffix(".npy")
+    return entry.name == _INDEX or (isinstance(named, dict) and name in named)
 
 
 def _reason(error: BaseException) -> str:

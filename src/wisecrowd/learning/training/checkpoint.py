@@ -21,8 +21,9 @@ from wisecrowd.learning.training.network_model import NetworkModel
 from wisecrowd.learning.training.ranks import current_ranks
 from wisecrowd.learning.training.trainer import TrainerOptions, TrainingState, make_optimizer
 from wisecrowd.storage.atomic import atomic_write
+from wisecrowd.storage.checkpoint_files import CHECKPOINT, is_checkpoint
 
-FORMAT = "wisecrowd-checkpoint-2"
+FORMAT = f"{CHECKPOINT}-2"
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,15 @@ def load_checkpoint(
             f"({str(error).splitlines()[0]}); "
             + for_reader("fit without resume.", "start again with --restart.")
         ) from error
+
+
+def require_own(path: str | os.PathLike[str]) -> None:
+    """Raise a ParameterError if there is a file that is not a checkpoint of ours."""
+    if Path(path).exists() and not is_checkpoint(path):
+        raise ParameterError(
+            f"{os.fspath(path)} is in the way and is not a checkpoint; move it away, or "
+            + for_reader("give another checkpoint file.", "give -o another folder.")
+        )
 
 
 def refuse_to_overwrite(path: str | os.PathLike[str], fingerprint: Fingerprint) -> None:

@@ -35,6 +35,7 @@ from wisecrowd.learning.training.checkpoint import (
     Fingerprint,
     load_checkpoint,
     refuse_to_overwrite,
+    require_own,
     save_checkpoint,
 )
 from wisecrowd.learning.training.crowd_data import Features
@@ -221,8 +222,10 @@ class NetworkTraining(Estimator):
             key = replace(self._fingerprint(data), part=suffix)
             if training.resume:
                 resumed = load_checkpoint(path, key, model, options)
-            elif training.resume is None and not suffix:
-                refuse_to_overwrite(path, key)
+            else:
+                require_own(path)
+                if training.resume is None and not suffix:
+                    refuse_to_overwrite(path, key)
 
         def score() -> float:
             return self._score(model, data, rows, valid, training.valid)
