@@ -119,11 +119,11 @@ def test_drawn_intervals_of_very_many_items_are_those_of_the_covariance(monkeypa
     data = drawn(300, 3, n_workers=n_workers)
     exact = PlackettLuce().fit(data)
     monkeypatch.setattr(plackett_luce, "MOST_DENSE", 3)
-    monkeypatch.setattr(plackett_luce, "FEW_DRAWS", 20_000)
+    monkeypatch.setattr(plackett_luce, "FEW_DRAWS", 4000)
     many = PlackettLuce().fit(data)
     assert np.array_equal(many.scores_, exact.scores_)
     assert not hasattr(many, "covariance_")
-    assert np.allclose(many.high_ - many.low_, exact.high_ - exact.low_, rtol=0.03)
+    assert np.allclose(many.high_ - many.low_, exact.high_ - exact.low_, rtol=0.06)
     assert np.array_equal(many.rank_high_, exact.rank_high_)
 
 

@@ -291,6 +291,8 @@ class Curvature:
 
 def _add_product(total: Floats, vectors: Floats, group: Group, found: Stages, rows: slice) -> None:
     """Add the product of some rankings' second derivatives with vectors."""
+    from scipy import sparse
+
     table, strength = group.table[rows], found.strength[rows][..., None]
     pushed = strength * vectors[table]
     behind = np.cumsum(pushed[:, ::-1], axis=1)[:, ::-1]
@@ -298,10 +300,11 @@ def _add_product(total: Floats, vectors: Floats, group: Group, found: Stages, ro
     pushed *= found.first[rows][..., None]
     pushed -= strength * shared
     pushed *= group.weight[rows][:, None, None]
-    if len(table) == 1:  # no item twice
-        total[table[0]] += pushed[0]
-    else:
-        np.add.at(total, table, pushed)
+    ends, each = np.arange(table.size + 1), vectors.shape[1]
+    place = sparse.csc_matrix(
+        (np.ones(table.size), table.ravel(), ends), shape=(len(total), table.size)
+    )
+    total += place @ pushed.reshape(-1, each)
 
 
 def _draws(
