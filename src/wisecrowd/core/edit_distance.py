@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Codes = NDArray[np.integer[Any]]
 
+MARGIN = 32  # words, the first width of the band of costs that is computed
+FAR = 1 << 40  # cost of what is outside
 CELLS = 1 << 20  # entries of a row of costs of all pairs that are compared at once
 
 
@@ -38,23 +41,22 @@ def edit_distances(words: Codes, pointer: Ints, first: Ints, second: Ints) -> In
     order, margin = np.argsort(length[long], kind="stable"), MARGIN
     while len(order):
         rest = []
-        for rows in _batches(length[long[order]], margin, order):
-            distance, exact = _batch(words, pointer, short[rows], long[rows], margin)
-            found[rows] = distance
+        for rows in _batches(order, length[long[order]] + 1):
+            found[rows], exact = _batch(words, pointer, short[rows], long[rows], margin)
             rest.append(rows[~exact])
         order, margin = np.concatenate(rest), 4 * margin
     return found
 
 
-def _batches(length: Ints, margin: int, order: Ints) -> Iterator[Ints]:
-    """Yield pairs of similar length together; ``length`` is that of the longer texts, ascending."""
-    width = length + 1
+def _batches(order: Ints, width: Ints) -> Iterator[Ints]:
+    """Yield pairs of similar width together; widths are ascending."""
     start = 0
     while start < len(order):
         size = max(1, int(CELLS // width[start]))
         end = int(min(start + size, np.searchsorted(width, 2 * width[start] + 8, side="right")))
-        yield order[start : max(end, start + 1)]
-        start = max(end, start + 1)
+        end = max(end, start + 1)
+        yield order[start:end]
+        start = end
 
 
 def _batch(
@@ -62,25 +64,46 @@ def _batch(
 ) -> tuple[Ints, NDArray[np.bool_]]:
     """Return the distances of some pairs, and whether they are exact.
 
-    The table of costs has one row per word of ``short``. Of each row only a band is computed: the
-    words of ``long`` whose place differs from that of the row by at least ``-margin``, and at most
-    ``margin`` more than the lengths do. A way that leaves the band costs more than ``2 * margin``
-    and the difference of the lengths.
+    A way through the table of costs that goes on by more than ``margin`` words in one text alone,
+    beyond the difference of the lengths, costs more than ``2 * margin`` and that difference. So a
+    band of the table is enough for a smaller distance.
     """
     n, m = np.diff(pointer)[short], np.diff(pointer)[long]
-    rows = int(n.max(initial=0))
-    margin = min(margin, rows)
+    apart = m - n
+    if 2 * margin + int(apart.max()) >= int(m.max()):
+        return _whole_table(words, pointer, short, long), np.ones(len(n), dtype=bool)
+    found = _band(words, pointer, short, long, margin)
+    return found, found <= 2 * margin + apart
+
+
+def _whole_table(words: Codes, pointer: Ints, short: Ints, long: Ints) -> Ints:
+    """Return the distances; the table of costs has one row per word of ``short``."""
+    n, m = np.diff(pointer)[short], np.diff(pointer)[long]
+    columns = np.arange(int(m.max()))
+    at = np.minimum(pointer[long][:, None] + columns, max(len(words) - 1, 0))
+    other = words[at] if len(words) else np.zeros(at.shape, np.int64)
+    step = np.arange(len(columns) + 1)
+    row = np.tile(step, (len(n), 1))
+    for s in range(1, int(n.max(initial=0)) + 1):
+        own = words[np.minimum(pointer[short] + s - 1, len(words) - 1)]
+        new = row + 1
+        np.minimum(new[:, 1:], row[:, :-1] + (own[:, None] != other), out=new[:, 1:])
+        new = np.minimum.accumulate(new - step, axis=1) + step  # inserted words
+        row = np.where((s <= n)[:, None], new, row)
+    return np.asarray(row[np.arange(len(n)), m])
+
+
+def _band(words: Codes, pointer: Ints, short: Ints, long: Ints, margin: int) -> Ints:
+    """Return the least costs of ways inside of a band, whose columns move on with the rows."""
+    n, m = np.diff(pointer)[short], np.diff(pointer)[long]
     step = np.arange(-margin, int((m - n).max()) + margin + 1)  # place in `long` minus the row
-    if not len(words):
-        return m, np.ones(len(n), dtype=bool)
     row = np.tile(np.where(step >= 0, step, FAR), (len(n), 1))
-    for s in range(1, rows + 1):
+    for s in range(1, int(n.max()) + 1):
         own = words[np.minimum(pointer[short] + s - 1, len(words) - 1)]
         at = pointer[long][:, None] + (s - 1 + step)
-        other = words[np.clip(at, 0, len(words) - 1)]
-        new = row + ((own[:, None] != other) | (s + step < 1) * FAR)
+        new = row + (own[:, None] != words[np.clip(at, 0, len(words) - 1)])
+        new[:, s + step < 1] = FAR
         np.minimum(new[:, :-1], row[:, 1:] + 1, out=new[:, :-1])  # removed words
         new = np.minimum.accumulate(new - step, axis=1) + step  # inserted words
         row = np.where((s <= n)[:, None], new, row)
-    found = np.asarray(row[np.arange(len(n)), m - n + margin])
-    return found, (found <= 2 * margin + (m - n)) | (margin >= rows)
+    return np.asarray(row[np.arange(len(n)), m - n + margin])

@@ -27,6 +27,9 @@ Mask = NDArray[np.bool_]
 TIE = 1e-9  # votes closer than this share of all votes are equal
 DECIMALS = 9  # of distances that are compared
 CELLS = 4  # cells of a table of edit costs that take the time of one annotation
+MANY = (
+    16  # different texts of a task whose slots hold so many words that a cell takes twice as long
+)
 NOTHING = -1  # the choice of no word in a slot
 MOST_COUNTED = 3.0  # typical answers that one answer counts for in probabilities
 MOST_CELLS = 1e10  # of all alignments, which take about as many nanoseconds
@@ -101,7 +104,8 @@ class WordVotes:
             task = int(words.argmax())
             raise DataError(
                 f"Texts are too long to align: those of task {self.data.tasks[task]!r} have "
-                f"{int(words[task])} words in all; split them into sentences or shorter parts."
+                f"{int(words[task])} words in all, and at most {int(MOST_CELLS**0.5)} can be "
+                "aligned; split them into sentences or shorter parts."
             )
 
     @cached_property
@@ -142,7 +146,8 @@ class WordVotes:
         remoteness = self.remoteness(self.data.weights)
         order = np.lexsort((remoteness, self.variant_task))  # equal ones stay in order of words
         pointer, size = self.coded.pointer, self.length
-        work = int((size * size.max(initial=0)).sum()) // CELLS
+        crowded = 1 + np.diff(self.indptr)[self.variant_task] // MANY
+        work = int((crowded * size * size.max(initial=0)).sum()) // CELLS
         # A text in two tasks has a slot in each, so variants have copies of their words.
         begin = np.append(0, np.cumsum(size)).astype(np.int64)
         self._begin = begin
