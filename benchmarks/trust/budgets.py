@@ -22,7 +22,7 @@ from benchmarks.rows import Row
 SECONDS = 60  # of processor time
 GIGABYTES = 4.0
 ROOM = 6 << 30  # bytes of addresses: libraries reserve some that they never use
-ANSWERED, REFUSED = 0, 2
+ANSWERED, WRONG_USE, REFUSED = 0, 2, 3
 
 
 class Crowd(NamedTuple):
@@ -52,6 +52,8 @@ class Cost(NamedTuple):
             return f"{self.gigabytes:.1f} GB"
         if self.code not in (ANSWERED, REFUSED) or "Traceback" in self.said:
             return f"exit {self.code}"
+        if "not enough memory" in self.said:
+            return "refused late"
         return ""
 
 
@@ -222,10 +224,10 @@ CROWDS = (
     Crowd("pairs", "20000 items", lambda: votes(20_000, 50, 60_000)),
     Crowd("pairs", "100000 votes on 2 items", lambda: votes(2, 50, 100_000)),
     Crowd("pairs", "20000 workers", lambda: votes(100, 20_000, 40_000)),
-    Crowd("rankings", "3 of 1000", lambda: rankings(1000, 3)),
-    Crowd("rankings", "3 of 5000", lambda: rankings(5000, 3)),
-    Crowd("rankings", "3 of 20000", lambda: rankings(20_000, 3)),
-    Crowd("rankings", "20000 of 5", lambda: rankings(50, 20_000, 5)),
+    Crowd("rankings", "3 of 1000", lambda: rankings(1000, 3), FIT),
+    Crowd("rankings", "3 of 5000", lambda: rankings(5000, 3), FIT),
+    Crowd("rankings", "3 of 20000", lambda: rankings(20_000, 3), FIT),
+    Crowd("rankings", "20000 of 5", lambda: rankings(50, 20_000, 5), FIT),
     Crowd("same", "clusters of 2000", lambda: same(4000, 20, 40_000, 2000)),
     Crowd("same", "20000 items", lambda: same(20_000, 20, 60_000, 5)),
     Crowd("same", "100000 votes on 10 items", lambda: same(10, 20, 100_000, 5)),

@@ -100,12 +100,14 @@ class WordVotes:
     def _require_short(self) -> None:
         """Refuse texts that would take hours to align: the cost is quadratic in their words."""
         words = np.bincount(self.variant_task, self.length, self.data.n_tasks)
-        if float((words**2).sum()) > MOST_CELLS:
+        pairs = float((words**2).sum())
+        if pairs > MOST_CELLS:
             task = int(words.argmax())
             raise DataError(
                 f"Texts are too long to align: those of task {self.data.tasks[task]!r} have "
-                f"{int(words[task])} words in all, and at most {int(MOST_CELLS**0.5)} can be "
-                "aligned; split them into sentences or shorter parts."
+                f"{int(words[task])} words in all, and the texts of all tasks {pairs / 1e9:.0f} "
+                f"billion pairs of words, of at most {MOST_CELLS / 1e9:.0f}; split them into "
+                "sentences or shorter parts."
             )
 
     @cached_property
