@@ -13,6 +13,7 @@ from wisecrowd.audit.robust_scale import robust_variance, student_tail
 from wisecrowd.audit.sequence_spammers import find_sequence_spammers
 from wisecrowd.audit.sequence_view import SequenceView, sequence_view
 from wisecrowd.core.findings import Finding
+from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.sequences import CrowdSequences
@@ -265,5 +266,8 @@ def _confusions(view: SequenceView, judged: Mask) -> Floats:
     use = judged[view.own.sequence] & (view.near >= 0)
     worker = data.worker[view.own.sequence[use]].astype(np.int64)
     cell = (worker * K + view.consensus.kind[view.near[use]]) * K + view.own.kind[use]
-    counts = np.bincount(cell, minlength=data.n_workers * K * K)
+    size = data.n_workers * K * K
+    require_memory(16 * size, f"Confusions of {K} types by {data.n_workers} workers",
+                   "merge rare types, or leave them out")  # fmt: skip
+    counts = np.bincount(cell, minlength=size)
     return counts.reshape(data.n_workers, K, K).astype(np.float64)

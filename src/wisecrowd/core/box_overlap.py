@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Codes = NDArray[np.integer[Any]]
+EQUAL = 1e-9  # overlaps that are closer than this are tied
+PAIRS = 1 << 21  # pairs of boxes that are compared at once
 AT_LEAST = (0.5, 0.75)  # IoU from which a found box counts as a true one
 BOX_SCORES = (
     "box_f1", "box_precision", "box_recall", "box_f1_75", "box_precision_75", "box_recall_75",
@@ -63,6 +67,73 @@ def overlap_table(first: Floats, second: Floats) -> Floats:
     """Return the IoU (n, m) of every box of the first set with every one of the second."""
     n, m = len(first), len(second)
     return overlap(np.repeat(first, m, axis=0), np.tile(second, (n, 1))).reshape(n, m)
+
+
+def connected_boxes(
+    boxes: Floats, task: Codes, annotation: Codes, label: Codes, at_least: float
+) -> Ints:
+    """Return the part (n,) of each box: boxes that a chain of overlaps connects.
+
+    Two boxes overlap if their IoU is at least ``at_least``, and both are of the same task and label
+    and of different annotations. Parts are numbered by their first box. Boxes that lie side by side
+    are never compared.
+
+    Examples
+    --------
+    >>> boxes = np.array([[0.0, 0.0, 2.0, 1.0], [9.0, 0.0, 2.0, 1.0], [1.0, 0.0, 2.0, 1.0]])
+    >>> zeros = np.zeros(3, dtype=int)
+    >>> connected_boxes(boxes, zeros, np.arange(3), zeros, 0.3).tolist()
+    [0, 1, 0]
+    """
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(boxes)
+    part = np.arange(n)
+    for first, second in touching_pairs(boxes, task):
+        good = (annotation[first] != annotation[second]) & (label[first] == label[second])
+        first, second = first[good], second[good]
+        good = overlap(boxes[first], boxes[second]) >= at_least - 2 * EQUAL  # rounding
+        edges = part[first[good]], part[second[good]]
+        graph = sparse.coo_matrix((np.ones(len(edges[0])), edges), shape=(n, n))
+        part = connected_components(graph, directed=False)[1][part]
+    _, begin, part = np.unique(part, return_index=True, return_inverse=True)
+    place = np.empty(len(begin), dtype=np.int64)
+    place[np.argsort(begin)] = np.arange(len(begin))
+    return place[part.ravel()] if n else np.zeros(0, dtype=np.int64)
+
+
+def touching_pairs(boxes: Floats, task: Codes) -> Iterator[tuple[Ints, Ints]]:
+    """Yield blocks of pairs of boxes of the same task that overlap in one direction.
+
+    The direction is the one with fewer of them.
+    """
+    sides, task = sides_of(boxes), task.astype(np.int64)
+    sweeps = [_sweep(sides[:, k], sides[:, k + 2], task) for k in (0, 1)]
+    order, count = min(sweeps, key=lambda sweep: int(sweep[1].sum()))
+    ends = np.cumsum(count)
+    start = 0
+    while start < len(order):
+        limit = (ends[start - 1] if start else 0) + PAIRS
+        stop = max(start + 1, int(np.searchsorted(ends, limit, side="right")))
+        each = count[start:stop]
+        first = np.repeat(np.arange(start, stop), each)
+        second = np.arange(len(first)) - np.repeat(np.cumsum(each) - each, each) + first + 1
+        yield order[first], order[second]
+        start = stop
+
+
+def _sweep(low: Floats, high: Floats, task: Ints) -> tuple[Ints, Ints]:
+    """Return intervals by task and beginning, and how many of those behind begin before each ends.
+
+    The two are (n,) positions and (n,) counts.
+    """
+    values, place = np.unique(np.concatenate([low, high]), return_inverse=True)
+    place = place.ravel() + np.tile(task, 2) * (len(values) + 1)
+    begin, end = place[: len(low)], place[len(low) :]
+    order = np.argsort(begin, kind="stable")
+    reached = np.searchsorted(begin[order], end[order], side="left")
+    return order, np.maximum(reached - np.arange(len(low)) - 1, 0)
 
 
 class Matches(NamedTuple):

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.box_overlap import boxes_of, overlap, sides_of
+from wisecrowd.core.box_overlap import boxes_of, connected_boxes, overlap, sides_of
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.region_answers import PHANTOM, SIDES, RegionAnswers
@@ -44,15 +45,24 @@ class BoxObjects:
 
     @classmethod
     def of(cls, data: CrowdRegions, at_least: float, *, same_class: bool) -> BoxObjects:
-        """Group the boxes of each task whose mean IoU is at least ``at_least``."""
-        pointer = data.pointer[data.indptr]
-        size = np.diff(pointer)
-        kernels = kernels_for("box_objects", int((size * size).sum()))
+        """Group the boxes of each task whose mean IoU is at least ``at_least``.
+
+        Groups are merged if some of their boxes overlap as much, so each part of boxes that such
+        overlaps connect is grouped by itself.
+        """
         label = data.label.astype(np.int64) if same_class else np.zeros(data.n_boxes, np.int64)
-        first = kernels.group_boxes(
-            data.boxes, label, data.box_annotation, data.weights[data.box_annotation],
-            pointer, at_least,
-        )  # fmt: skip
+        part = connected_boxes(data.boxes, data.box_task, data.box_annotation, label, at_least)
+        order = np.argsort(part, kind="stable")
+        size = np.bincount(part)
+        _require_groups(data, order, size)
+        kernels = kernels_for("box_objects", int((size * size).sum()))
+        first = np.empty(data.n_boxes, dtype=np.int64)
+        first[order] = order[
+            kernels.group_boxes(
+                data.boxes[order], label[order], data.box_annotation[order],
+                data.weights[data.box_annotation[order]], np.append(0, np.cumsum(size)), at_least,
+            )
+        ]  # fmt: skip
         leaders, found = np.unique(first, return_inverse=True)
         return cls(data, found.astype(np.int64), data.box_task[leaders].astype(np.int64))
 
@@ -254,6 +264,19 @@ class ObjectPairs(NamedTuple):
     candidate: Ints
     annotation: Ints
     box: Ints
+
+
+def _require_groups(data: CrowdRegions, order: Ints, size: Ints) -> None:
+    """Refuse boxes of which too many lie on top of each other; all their pairs are compared."""
+    if not len(size):
+        return
+    most = int(size.argmax())
+    task = data.tasks[data.box_task[order[int(size[:most].sum())]]]
+    require_memory(
+        16 * int(size[most]) ** 2,
+        f"{size[most]} boxes of task {task!r} that overlap one another",
+        f"raise {for_reader('overlap', '-p overlap')}, or cut the image into tiles",
+    )
 
 
 def _sums(group: NDArray[np.integer[Any]], weight: Floats, size: int) -> Floats:

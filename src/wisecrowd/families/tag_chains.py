@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.sequence_answers import SequenceAnswers
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.span_errors import SPAN_ERRORS, compare_spans
@@ -30,6 +32,8 @@ TINY = 1e-300
 DEPENDENCE = 0.5  # between labels of a task, in the more careful of two posteriors
 SHARED = 0.02  # probability that all workers of a task misread a span together
 STEP = 0.1  # pseudo-count of each legal step
+COPIES = 6  # of the tables of workers and tokens that are in memory at once
+MOST_STEPS = 5e9  # from tag to tag in all tokens; a pass takes about two nanoseconds each
 MANY_TAGS = 40  # above, a worker's previous tag counts as outside, same type or other type
 
 
@@ -65,14 +69,43 @@ def previous_tag(scheme: TagScheme) -> Context:
     if n <= MANY_TAGS:
         prior = np.where(scheme.legal[:, None, :], plain[None], ILLEGAL)
         return Context(np.repeat(np.arange(n + 1)[:, None], n, axis=1), prior)
-    before = np.append(scheme.type_of, -1)[:, None]
-    table = np.where(before < 0, 0, np.where(before == scheme.type_of, 1, 2))
+    before = np.append(scheme.type_of, -1)
+    table = np.where(before[:, None] == scheme.type_of, 1, 2)
+    table[before < 0] = 0
+    inside = np.flatnonzero(before >= 0)
+    of_type = np.zeros((int(before.max()) + 2, n), dtype=np.int64)  # the last row: no type
+    np.add.at(of_type, before[inside], scheme.legal[inside])
+    same = of_type[scheme.type_of]
+    ways = (scheme.legal[before < 0].sum(axis=0)[None], same, of_type.sum(axis=0) - same)
     prior = np.empty((3, n, n))
-    for s in range(3):  # illegal is what every previous tag of this context forbids
-        for k in range(n):
-            allowed = scheme.legal[table[:, k] == s].any(axis=0)
-            prior[s, k] = np.where(allowed, plain[k], ILLEGAL) if allowed.any() else plain[k]
+    for s, way in enumerate(ways):  # illegal is what every previous tag of this context forbids
+        forbidden = (way == 0) & (way > 0).any(axis=1, keepdims=True)
+        prior[s] = np.where(forbidden, ILLEGAL, plain)
     return Context(table.astype(np.int64), prior)
+
+
+def require_few_tags(data: CrowdSequences, n_contexts: int) -> None:
+    """Refuse tags that would take too much memory or hours; both grow with their square.
+
+    Parameters
+    ----------
+    data : CrowdSequences
+    n_contexts : int
+        Contexts of a worker's tag, of which each has a table of true tags and tags.
+    """
+    K, n_tokens = data.n_classes, int(data.token_pointer[-1])
+    what = f"{K} tags"
+    if types := len(data.tag_scheme.types):
+        what += f" (of {types} types)"
+    instead = "merge rare ones, or leave them out"
+    tables = COPIES * (data.n_workers + 1) * n_contexts * K * K
+    size = 8 * (tables + COPIES * K * (n_tokens + K))
+    require_memory(size, f"{what} of {data.n_workers} workers", instead)
+    if K > MANY_TAGS and n_tokens * K * K > MOST_STEPS:
+        raise DataError(
+            f"{what} in {n_tokens} tokens have {n_tokens * K * K / 1e9:.0f} billion steps from tag "
+            f"to tag, and at most {MOST_STEPS / 1e9:.0f} can be weighed up; {instead}."
+        )
 
 
 class ChainCounts(NamedTuple):

@@ -27,6 +27,9 @@ Mask = NDArray[np.bool_]
 TIE = 1e-9  # votes closer than this share of all votes are equal
 DECIMALS = 9  # of distances that are compared
 CELLS = 4  # cells of a table of edit costs that take the time of one annotation
+MANY = (
+    16  # different texts of a task whose slots hold so many words that a cell takes twice as long
+)
 NOTHING = -1  # the choice of no word in a slot
 MOST_COUNTED = 3.0  # typical answers that one answer counts for in probabilities
 MOST_CELLS = 1e10  # of all alignments, which take about as many nanoseconds
@@ -98,11 +101,14 @@ class WordVotes:
     def _require_short(self) -> None:
         """Refuse texts that would take hours to align: the cost is quadratic in their words."""
         words = np.bincount(self.variant_task, self.length, self.data.n_tasks)
-        if float((words**2).sum()) > MOST_CELLS:
+        pairs = float((words**2).sum())
+        if pairs > MOST_CELLS:
             task = int(words.argmax())
             raise DataError(
                 f"Texts are too long to align: those of task {self.data.tasks[task]!r} have "
-                f"{int(words[task])} words in all; split them into sentences or shorter parts."
+                f"{int(words[task])} words in all, and the texts of all tasks {pairs / 1e9:.0f} "
+                f"billion pairs of words, of at most {MOST_CELLS / 1e9:.0f}; split them into "
+                "sentences or shorter parts."
             )
 
     @cached_property
@@ -143,7 +149,8 @@ class WordVotes:
         remoteness = self.remoteness(self.data.weights)
         order = np.lexsort((remoteness, self.variant_task))  # equal ones stay in order of words
         pointer, size = self.coded.pointer, self.length
-        work = int((size * size.max(initial=0)).sum()) // CELLS
+        crowded = 1 + np.diff(self.indptr)[self.variant_task] // MANY
+        work = int((crowded * size * size.max(initial=0)).sum()) // CELLS
         # A text in two tasks has a slot in each, so variants have copies of their words.
         begin = np.append(0, np.cumsum(size)).astype(np.int64)
         self._begin = begin

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from wisecrowd.aggregation.pairs.bradley_terry import BradleyTerry
+from wisecrowd.aggregation.rankings import plackett_luce
 from wisecrowd.aggregation.rankings.plackett_luce import (
+    Curvature,
     Group,
     PlackettLuce,
     _second_order,
@@ -97,3 +99,36 @@ def test_score_is_the_mean_log_likelihood():
     assert fit.score(data) == pytest.approx(stages(fit.scores_, table).value.mean())
     assert fit.score(data, dict(enumerate(SCORES.tolist()))) > 0
     assert fit.item_table("pyarrow").num_rows == 4
+
+
+def test_products_with_the_second_derivatives_are_those_of_the_table():
+    rng = np.random.default_rng(0)
+    groups = [
+        Group(np.arange(n), np.array([rng.permutation(9)[:m] for _ in range(n)]), rng.random(n))
+        for n, m in ((1, 9), (5, 4))
+    ]
+    scores, prior, vectors = rng.normal(size=9), rng.random(9), rng.normal(size=(9, 3))
+    table = _second_order(groups, scores, 9)[0] + np.diag(prior)
+    matrix = Curvature(groups, scores, prior)
+    assert np.allclose(matrix @ vectors, table @ vectors, rtol=1e-12)
+    assert np.allclose(matrix.diagonal(), np.diag(table), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_workers", [4, 40])  # below and above the number that makes clusters
+def test_drawn_intervals_of_very_many_items_are_those_of_the_covariance(monkeypatch, n_workers):
+    data = drawn(300, 3, n_workers=n_workers)
+    exact = PlackettLuce().fit(data)
+    monkeypatch.setattr(plackett_luce, "MOST_DENSE", 3)
+    monkeypatch.setattr(plackett_luce, "FEW_DRAWS", 4000)
+    many = PlackettLuce().fit(data)
+    assert np.array_equal(many.scores_, exact.scores_)
+    assert not hasattr(many, "covariance_")
+    assert np.allclose(many.high_ - many.low_, exact.high_ - exact.low_, rtol=0.06)
+    assert np.array_equal(many.rank_high_, exact.rank_high_)
+
+
+def test_a_thousand_items():
+    rng = np.random.default_rng(0)
+    fit = PlackettLuce().fit(([1, 2, 3], [rng.permutation(1000).tolist() for _ in range(3)]))
+    assert fit.converged_
+    assert (fit.low_ < fit.scores_).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -111,3 +113,64 @@ def test_kernels_agree_and_keep_the_order_of_words():
         assert (
             own < n_slots[np.searchsorted(indptr, np.flatnonzero(order == e)[0], "right") - 1]
         ).all()
+
+
+def similar_texts(n=12, longest=260, share=0.1, seed=0):
+    """Return texts of tasks of four: copies of one with changed, lost and added words."""
+    rng, texts = np.random.default_rng(seed), []
+    for _ in range(n // 4):
+        truth = rng.integers(0, 30, int(rng.integers(1, longest)))
+        for _ in range(4):
+            own = np.where(rng.random(len(truth)) < share, rng.integers(0, 30, len(truth)), truth)
+            own = own[rng.random(len(truth)) > share]
+            texts.append(np.insert(own, rng.integers(0, len(own) + 1, int(9 * share)), 99))
+    pointer = np.append(0, np.cumsum([len(text) for text in texts]))
+    return np.concatenate(texts).astype(np.int32), pointer.astype(np.int64)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.95])
+def test_a_band_of_the_table_gives_the_distances_of_the_whole(monkeypatch, share):
+    words, pointer = similar_texts(share=share)
+    first, second = np.divmod(np.arange(144), 12)
+    texts = [words[pointer[e] : pointer[e + 1]].tolist() for e in range(12)]
+    wanted = [by_hand(texts[a], texts[b]) for a, b in zip(first, second, strict=True)]
+    assert fast.edit_distances(words, pointer, first, second).tolist() == wanted
+    for margin in (1, 5, 32):
+        monkeypatch.setattr(edit_distance, "MARGIN", margin)
+        assert reference.edit_distances(words, pointer, first, second).tolist() == wanted
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.95])
+def test_a_band_of_the_table_gives_the_slots_of_the_whole(monkeypatch, share):
+    words, pointer = similar_texts(share=share, seed=1)
+    order, indptr = np.arange(12), np.array([0, 4, 8, 12])
+    monkeypatch.setattr(reference, "MARGIN", 10**6)
+    wanted, n_wanted = reference.slots_of_words(words, pointer, order, indptr)
+    for margin in (1, 5, 32):
+        monkeypatch.setattr(reference, "MARGIN", margin)
+        slot, n_slots = reference.slots_of_words(words, pointer, order, indptr)
+        assert slot.tolist() == wanted.tolist()
+        assert n_slots.tolist() == n_wanted.tolist()
+    assert fast.slots_of_words(words, pointer, order, indptr)[0].tolist() == wanted.tolist()
+
+
+def test_large_tables_are_not_kept(monkeypatch):
+    words, pointer = similar_texts(share=0.1, seed=2)
+    order, indptr = np.arange(12), np.array([0, 4, 8, 12])
+    wanted = reference.slots_of_words(words, pointer, order, indptr)[0].tolist()
+    monkeypatch.setattr(reference, "WHOLE", 100)
+    assert reference.slots_of_words(words, pointer, order, indptr)[0].tolist() == wanted
+
+
+def test_memory_of_an_alignment_is_not_quadratic():
+    texts = np.tile(np.arange(4000, dtype=np.int32), 2)
+    texts[[5, 6000]] = 9999
+    tracemalloc.start()
+    found, n_slots = reference.slots_of_words(
+        texts, np.array([0, 4000, 8000]), np.arange(2), np.array([0, 2])
+    )
+    used = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert n_slots.tolist() == [4000]
+    assert np.array_equal(found[:4000], found[4000:])
+    assert used < 4000 * 4000

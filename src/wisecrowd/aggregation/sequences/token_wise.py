@@ -27,6 +27,7 @@ from wisecrowd.families.tag_chains import (
     WorkerSpans,
     no_context,
     outside_only,
+    require_few_tags,
 )
 from wisecrowd.kernels import kernels_for
 
@@ -149,6 +150,7 @@ class TokenWise(Aggregator):
 
     def _fit(self, problem: SequenceProblem) -> Fit:
         data, inside = problem.data, self._fresh()
+        require_few_tags(data, 1)
         given = _tokens(inside, problem)
         found = inside._fit(given)
         inside._publish(given.data, replace(found, findings=()))

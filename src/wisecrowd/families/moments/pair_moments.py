@@ -196,9 +196,9 @@ def pair_moments(
         check_integer("max_pairs", max_pairs, 1)
     J, K = labels.n_workers, labels.n_classes
     task, worker, label, weight = counted_annotations(labels)
-    kernel = kernels_for("pairs", len(task))
     per_task = np.bincount(task, minlength=1).astype(np.float64)
     at_most = min(float((per_task**2).sum()), float(J) ** 2) / 2
+    kernel = kernels_for("pairs", max(len(task), int(at_most)))  # few labels may have many pairs
     require_tables(16 * at_most)
     first, second, shared = kernel.shared_weight(task, worker, weight, J, float(min_shared))
     (first, second, shared), left_out = selected_pairs(first, second, shared, max_pairs, rng)

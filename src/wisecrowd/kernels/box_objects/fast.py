@@ -26,12 +26,13 @@ def _pair(boxes: Floats, p: int, q: int) -> float:
 
 
 @compiled
-def _row_best(value: Floats, active: Ints, row: int) -> float:
-    best = -1.0
+def _row_best(value: Floats, active: Ints, row: int) -> tuple[float, int]:
+    """Return the largest similarity of a group with a later one, and the place of that."""
+    best, at = -1.0, -1
     for c in range(row + 1, value.shape[0]):
         if active[c] and value[row, c] > best:
-            best = value[row, c]
-    return best
+            best, at = value[row, c], c
+    return best, at
 
 
 @compiled
@@ -66,9 +67,9 @@ def _merge(value: Floats, active: Ints, a: int, b: int, share: float) -> None:
 def _merge_all(value: Floats, weight: Floats, at_least: float, member: Ints) -> None:
     """Merge groups; ``value`` is the similarity of two groups, -1 where they stay apart."""
     n = value.shape[0]
-    active, best = np.ones(n, dtype=np.int64), np.empty(n)
+    active, best, place = np.ones(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.int64)
     for r in range(n):
-        best[r] = _row_best(value, active, r)
+        best[r], place[r] = _row_best(value, active, r)
     while True:
         a, b, top = _best_pair(value, active, best)
         if top < at_least - EQUAL:
@@ -77,8 +78,10 @@ def _merge_all(value: Floats, weight: Floats, at_least: float, member: Ints) -> 
         _merge(value, active, a, b, weight[a] / total if total > 0 else 0.5)
         weight[a] = total
         for r in range(b):  # rows of later groups do not hold a or b
-            if active[r]:
-                best[r] = _row_best(value, active, r)
+            if active[r] and (r == a or place[r] == a or place[r] == b):
+                best[r], place[r] = _row_best(value, active, r)
+            elif r < a and active[r] and value[r, a] > best[r]:
+                best[r], place[r] = value[r, a], a
         for p in range(n):
             if member[p] == b:
                 member[p] = a
