@@ -27,10 +27,10 @@ NAMES = (
 )  # fmt: skip
 GROUPS = {
     "trust": (
-        "trust_attacks", "trust_audit_kinds", "trust_audit_spans", "trust_confidence",
-        "trust_crash", "trust_determinism", "trust_discrimination", "trust_files", "trust_guards",
-        "trust_inputs", "trust_invariance", "trust_pack_faults", "trust_ranks",
-        "trust_report_advice", "calibration",
+        "trust_attacks", "trust_audit_kinds", "trust_audit_spans", "trust_budgets",
+        "trust_confidence", "trust_crash", "trust_determinism", "trust_discrimination",
+        "trust_files", "trust_guards", "trust_inputs", "trust_invariance", "trust_pack_faults",
+        "trust_ranks", "trust_report_advice", "calibration",
     ),
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",
