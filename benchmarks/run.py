@@ -27,11 +27,11 @@ NAMES = (
 )  # fmt: skip
 GROUPS = {
     "trust": (
-        "trust_attacks", "trust_audit_kinds", "trust_audit_spans", "trust_campaign_load",
-        "trust_confidence", "trust_crash", "trust_damaged_packs", "trust_determinism",
-        "trust_discrimination", "trust_files", "trust_guards", "trust_inputs", "trust_invariance",
-        "trust_pack_faults", "trust_ranks", "trust_report_advice", "trust_user_files",
-        "calibration",
+        "trust_attacks", "trust_audit_kinds", "trust_audit_spans", "trust_budgets",
+        "trust_campaign_load", "trust_confidence", "trust_crash", "trust_damaged_packs",
+        "trust_determinism", "trust_discrimination", "trust_files", "trust_guards",
+        "trust_inputs", "trust_invariance", "trust_pack_faults", "trust_ranks",
+        "trust_report_advice", "trust_user_files", "calibration",
     ),
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",

@@ -108,8 +108,8 @@ def touching_pairs(boxes: Floats, task: Codes) -> Iterator[tuple[Ints, Ints]]:
 
     The direction is the one with fewer of them.
     """
-    sides, task = sides_of(boxes), task.astype(np.int64)
-    sweeps = [_sweep(sides[:, k], sides[:, k + 2], task) for k in (0, 1)]
+    sides, image = sides_of(boxes), task.astype(np.int64)
+    sweeps = [_sweep(sides[:, k], sides[:, k + 2], image) for k in (0, 1)]
     order, count = min(sweeps, key=lambda sweep: int(sweep[1].sum()))
     ends = np.cumsum(count)
     start = 0

@@ -161,7 +161,7 @@ def instability(foresight: list[Foresight], probas: Floats) -> float:
     task, code, before = (np.concatenate(part) for part in zip(*foresight, strict=True))
     after = probas[task, code]
     above = max(float(before.mean()) - 1 / probas.shape[1], 0.05)
-    return max(0.0, float(before.mean() - after.mean())) / above
+    return float(max(0.0, before.mean() - after.mean()) / above)
 
 
 # ----------------------------------------------------------------------------- unsupported classes

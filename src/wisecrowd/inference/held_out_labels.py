@@ -300,7 +300,7 @@ class LabelJudge:
     @cached_property
     def _totals(self) -> Floats:
         """(J, K) expected labels of each worker on each class."""
-        return np.asarray(self.counts).sum(axis=2)
+        return np.zeros((0, 0)) if self.counts is None else self.counts.sum(axis=2)
 
     def mean_row(self, worker: Ints, k: Ints, label: Ints) -> Floats:
         """Return the probability of a label before the worker's own counts of class ``k``."""

@@ -22,7 +22,8 @@ class BoxConsensus(BoxMethod):
     where the right sum is over all who saw the image. Each side of its box is the weighted median.
 
     Use it when several workers draw boxes around all objects of an image. It needs to know who saw
-    which image, so keep annotations without boxes. Cost: O(boxes² of an image), per image.
+    which image, so keep annotations without boxes. Cost: all
+    pairs of boxes of an image that a chain of overlaps connects.
 
     Parameters
     ----------

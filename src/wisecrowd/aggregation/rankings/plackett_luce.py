@@ -331,6 +331,6 @@ def _draws(
     rise = number / max(number - 1, 1)
     if number < FEW_CLUSTERS:
         ratio = float(cluster.sum() / max(vote.sum(), 1e-300)) * rise
-        return by_votes * np.sqrt(max(1.0, ratio))
+        return np.asarray(by_votes * np.sqrt(max(1.0, ratio)))
     factor = np.maximum(rise, vote / np.maximum(cluster, 1e-300))
     return np.asarray(by_clusters * np.sqrt(factor))

@@ -30,8 +30,8 @@ class Rover(TextMethod):
     about :math:`1 / k_i` as often wrong as the worker, which is subtracted.
 
     Use it when texts have one right wording, as transcriptions have, and workers make mistakes in
-    different words. The answer may be a text that nobody wrote. Cost: O(words²) per pair of
-    different answers of a task.
+    different words. The answer may be a text that nobody wrote. Cost: O(words × edits) per
+    pair of different answers of a task.
 
     Parameters
     ----------

@@ -25,8 +25,8 @@ class TextMedoid(TextMethod):
     :class:`~wisecrowd.aggregation.Rover`.
 
     Use it when the answer must be a text that somebody wrote, as with translations and free
-    answers, where words of several answers do not make a sentence. Cost: O(words²) per pair of
-    different answers of a task.
+    answers, where words of several answers do not make a sentence. Cost: O(words ×
+    edits) per pair of different answers of a task.
 
     Parameters
     ----------
