@@ -199,9 +199,14 @@ def test_a_checkpoint_is_not_overwritten_if_told_so(tmp_path):
     with pytest.raises(ParameterError, match=r"other data, which reached epoch \d of 4"):
         method.fit(X + 1, votes, resume=None)
     assert path.read_bytes() == before
-    path.write_bytes(b"whatever")
+    path.write_bytes(before[:-9])  # one of ours, cut off
     with pytest.raises(ParameterError, match="not a checkpoint that can be read"):
         method.fit(X, votes, resume=None)
+    path.write_bytes(b"whatever")
+    for resume in (None, False):
+        with pytest.raises(ParameterError, match="is in the way and is not a checkpoint; move it"):
+            method.fit(X, votes, resume=resume)
+    assert path.read_bytes() == b"whatever"
     path.unlink()
     same_model(method.fit(X, votes, resume=None), CCEM(epochs=4, module="linear").fit(X, votes))
 
@@ -240,5 +245,5 @@ def test_without_a_file_there_is_nothing_to_resume_and_the_fit_starts(tmp_path):
 def test_without_resume_an_old_checkpoint_is_not_read(tmp_path):
     path = tmp_path / "fit"
     method, X, votes = interrupted(path)
-    path.write_bytes(b"whatever")
+    path.write_bytes(path.read_bytes()[:-9])
     same_model(method.fit(X, votes), CCEM(epochs=4, module="linear").fit(X, votes))
