@@ -19,7 +19,7 @@ HERE = Places({"cost": "Reward"})
     [
         [0.05, None, 2],
         ["$0.05", "", "2"],
-        [" $0.05 ", None, "€2"],
+        [" €0.05 ", None, "2 €"],
         pa.array(["0.05", "", "2.0"]).dictionary_encode(),
         pa.chunked_array([["0.05"], ["", "2"]]),
         pa.array(["0.05", None, "2"], pa.string_view()),

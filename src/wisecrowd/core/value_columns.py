@@ -83,8 +83,9 @@ def _parse_text(array: Any, role: str, places: Places, remedy: str) -> Floats:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    array = array.cast(pa.large_string())
     _refuse_currencies(array, role, places)
-    text = pc.utf8_trim(array.cast(pa.large_string()), _CURRENCY)
+    text = pc.utf8_trim(array, _CURRENCY)
     text = pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.large_string()), text)
     try:
         return _floats(text)

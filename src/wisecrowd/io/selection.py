@@ -154,6 +154,15 @@ def _shortened(column: Encoded, kept: NDArray[np.bool_]) -> Encoded:
     return Encoded(new[codes], column.vocabulary[used])
 
 
+def leave_out_empty(values: dict[str, Any]) -> None:
+    """Delete the optional columns of an export that hold no values."""
+    for role in ("timestamp", "duration", "cost"):
+        if role in values and values[role].null_count == len(values[role]):
+            del values[role]
+    if "worker_kind" in values and values["worker_kind"].vocabulary.tolist() == [HUMAN]:
+        del values["worker_kind"]
+
+
 def nobody_left(source: str) -> DataError:
     """Return the error for a file without a label by the workers that were asked for."""
     return NoLabelsError(

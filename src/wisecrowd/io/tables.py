@@ -23,13 +23,13 @@ from wisecrowd.io import misreadings
 from wisecrowd.io.conversations import last_messages
 from wisecrowd.io.decimals import MARK, may_have_commas, points_in, with_points
 from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
-from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, counted
+from wisecrowd.io.inventory import NoLabelsError, SeveralQuestionsError, counted
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
 from wisecrowd.io.limits import require_room, require_rows
 from wisecrowd.io.packed_labels import labels_of_pack, pack_among, refuse_options
 from wisecrowd.io.platforms import PLATFORMS
 from wisecrowd.io.row_names import renumbered, row_names_of
-from wisecrowd.io.selection import Selection, keep_rows, nobody_left
+from wisecrowd.io.selection import Selection, keep_rows, leave_out_empty, nobody_left
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.span_texts import with_texts
 from wisecrowd.io.writing import write_table as write_table
@@ -240,7 +240,8 @@ def read_columns(sources: list[Source], format: str, request: Request) -> dict[s
         if not answered.any():
             raise _no_rows(sources, request)
         values, row_names = keep_rows(values, answered), renumbered(row_names, answered)
-    _leave_out_empty(values, request)
+    if request.inventory.formats:
+        leave_out_empty(values)
     misreadings.doubt_answers(values, request)
     return values | {
         "places": Places(request.found, row_names, request.header),
@@ -308,17 +309,6 @@ def _chunked(chunks: list[Any]) -> Any:
         common = pa.float64() if numeric else pa.large_string()
         chunks = [chunk.cast(common) for chunk in chunks]
     return pa.chunked_array(chunks, None if chunks else pa.null())
-
-
-def _leave_out_empty(values: dict[str, Any], request: Request) -> None:
-    """Delete the optional columns of an export that hold no values."""
-    if not request.inventory.formats:
-        return
-    for role in ("timestamp", "duration", "cost"):
-        if role in values and values[role].null_count == len(values[role]):
-            del values[role]
-    if "worker_kind" in values and values["worker_kind"].vocabulary.tolist() == [HUMAN]:
-        del values["worker_kind"]
 
 
 def _no_rows(sources: list[Source], request: Request) -> DataError:
