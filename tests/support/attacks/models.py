@@ -77,8 +77,7 @@ SCALES = tuple(
     for method in NUMBER_METHODS
 )  # fmt: skip
 
-# One worker in a whole file: the worker is named twice, once for a task without weight, so that the
-# file has two workers and reading it asks nothing.
+# One worker in a whole file, who is meant.
 ALONE: tuple[tuple[str, str, tuple[tuple[object, ...], ...], tuple[str, ...]], ...] = (
     ("labels", "task,worker,label", tuple((i, "x", "ab"[i % 2]) for i in range(MANY)),
      ("confidence",)),
@@ -93,7 +92,7 @@ ALONE: tuple[tuple[str, str, tuple[tuple[object, ...], ...], tuple[str, ...]], .
     ("same", "task,worker,left,right,answer",
      tuple((f"{a}-{b}", "x", f"i{a}", f"i{b}", "same" if (a - b) % 2 == 0 else "different")
            for a in range(6) for b in range(a)), ("probability",)),
-    ("texts", "task,worker,text", tuple((i, "x", "the cat sat") for i in range(MANY)),
+    ("texts", "task,worker,text", tuple((i, "x", f"cat {i} sat") for i in range(MANY)),
      ("confidence",)),
 )  # fmt: skip
 
@@ -101,12 +100,10 @@ ALONE: tuple[tuple[str, str, tuple[tuple[object, ...], ...], tuple[str, ...]], .
 def alone(
     kind: str, header: str, rows: tuple[tuple[object, ...], ...], columns: tuple[str, ...]
 ) -> Attack:
-    """Return a file of one worker; a second one has no weight, so that reading asks nothing."""
-    task, _, *rest = rows[0]
-    lines = [*((*row, 1) for row in rows), (task, "nobody-else", *rest, 0)]
+    """Return a file of one worker."""
     return Attack(
-        name=f"one worker, {kind}", arguments=aggregate(kind),
-        files={"a.csv": table(f"{header},weight", *lines)},
+        name=f"one worker, {kind}", arguments=aggregate(kind, "--accept", "one-worker"),
+        files={"a.csv": table(header, *rows)},
         says=("one worker ('x')",), claims=at_most(MOST_ALONE, *columns),
     )  # fmt: skip
 
