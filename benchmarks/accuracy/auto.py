@@ -80,6 +80,7 @@ def real_crowds() -> list[Row]:
                 quality[one] = (
                     wc.metrics.expected_calibration_error(known, probas, classes=labels.classes),
                     wc.metrics.log_loss(known, probas, classes=labels.classes),
+                    float(probas.max(axis=1).mean()) - scores[name][one],
                 )
         for name in NAMESAKES.values():
             found = crowd_kit_accuracy(name, labels, truth)
@@ -116,7 +117,7 @@ def _judge_real_crowds(scores, theirs, quality, below) -> list[Row]:
         own = np.mean([scores["auto"][which] for which in one])
         against.append((own - np.mean(list(one.values())), name, len(one)))
     worst = min(against)
-    errors, losses = np.array(list(quality.values())).T
+    errors, losses, gaps = np.array(list(quality.values())).T
     warned = all(found for _, _, found in below)
     told = "; ".join(
         f"{one} {lead:+.3f} ({', '.join(f) or 'no finding'})" for one, lead, f in below
@@ -133,6 +134,9 @@ def _judge_real_crowds(scores, theirs, quality, below) -> list[Row]:
         Row("median calibration error", "≤ .065", f"{np.median(errors):.4f}",
             float(np.median(errors)) <= 0.065),
         Row("mean log loss", "≤ .85", f"{losses.mean():.3f}", float(losses.mean()) <= 0.85),
+        Row("mean confidence minus accuracy", "within ±.03",
+            f"{gaps.mean():+.3f} (from {gaps.min():+.3f} to {gaps.max():+.3f})",
+            abs(float(gaps.mean())) <= 0.03),
     ]  # fmt: skip
 
 
