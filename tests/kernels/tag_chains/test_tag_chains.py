@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise, product
 
 import numpy as np
@@ -95,3 +96,15 @@ def test_the_only_tag_of_a_worker_is_judged_by_the_prior():
     counts = prior + reference.counts(labels, q, context, (1, 1, 2, 2))
     found = reference.evidence_without_own(labels, counts, context, q)
     np.testing.assert_allclose(found, np.log([[1 / 3, 3 / 4]]))
+
+
+def test_memory_grows_with_tokens_and_with_squared_tags_but_not_with_their_product():
+    rng = np.random.default_rng(0)
+    step = rng.random((150, 150))
+    evidence = rng.normal(size=(600, 150))
+    tracemalloc.start()
+    found = reference.smooth(evidence, np.array([0, 300, 600]), step[0], step)
+    used = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.steps.sum() == pytest.approx(598)
+    assert used < 8 * 600 * 150 * 150 / 4

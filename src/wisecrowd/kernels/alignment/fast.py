@@ -8,7 +8,6 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from wisecrowd.core.edit_distance import MARGIN
 from wisecrowd.kernels.alignment import reference
 from wisecrowd.kernels.compiling import compiled
 
@@ -19,24 +18,31 @@ Codes = NDArray[np.integer[Any]]
 
 
 @compiled
-def _band(words: Codes, a: int, n: int, b: int, m: int, margin: int, row: Ints) -> int:
-    """Return the least cost of ways that stay near the diagonal; see the reference. n <= m."""
-    far = n + m + 1
-    high = min(m, m - n + margin)
-    for t in range(high + 1):
-        row[t] = t
-    for s in range(1, n + 1):
-        low, last = max(1, s - margin), high
-        high = min(m, s + m - n + margin)
-        if high > last:
-            row[high] = far
-        diagonal = row[low - 1]
-        row[low - 1] = s if s <= margin else far
-        for t in range(low, high + 1):
-            change = diagonal + (words[a + s - 1] != words[b + t - 1])
-            diagonal = row[t]
-            row[t] = min(change, diagonal + 1, row[t - 1] + 1)
-    return int(row[m])
+def _edits(words: Codes, a: int, n: int, b: int, m: int, reach: Ints) -> int:
+    """Return the edits of two texts from how far each diagonal of the table is reached with few.
+
+    ``reach`` holds, for every diagonal, the most words of the first text that so many edits lead
+    through. Its cost is that of the edits' square and of the common words (Ukkonen 1985).
+    """
+    reach[: n + m + 3] = -2
+    middle, goal = n + 1, m - n
+    for edits in range(max(n, m) + 1):
+        left = np.int64(-2)
+        spare = max(n, m) - edits  # edits that are left for the way back to the last diagonal
+        low = max(-edits, -n, goal - spare)
+        if low > -n:
+            left = reach[middle + low - 1]
+        for k in range(low, min(edits, m, goal + spare) + 1):
+            own = reach[middle + k]
+            s = max(own + 1, left, reach[middle + k + 1] + 1) if edits else np.int64(0)
+            s = min(s, n, m - k)
+            while s >= 0 and s < n and s + k < m and words[a + s] == words[b + s + k]:
+                s += 1
+            reach[middle + k] = s
+            left = own
+        if reach[middle + goal] >= n:
+            return edits
+    return max(n, m)
 
 
 @compiled
@@ -46,18 +52,11 @@ def edit_distances(words: Codes, pointer: Ints, first: Ints, second: Ints) -> In
     longest = 0
     for e in range(len(pointer) - 1):
         longest = max(longest, pointer[e + 1] - pointer[e])
-    row = np.zeros(longest + 1, dtype=np.int64)
+    reach = np.zeros(2 * longest + 3, dtype=np.int64)
     for k in range(len(first)):
-        one, two = first[k], second[k]
-        if pointer[one + 1] - pointer[one] > pointer[two + 1] - pointer[two]:
-            one, two = two, one
-        a, b = pointer[one], pointer[two]
-        n, m = pointer[one + 1] - a, pointer[two + 1] - b
-        margin = MARGIN
-        found[k] = _band(words, a, n, b, m, margin, row)
-        while found[k] > 2 * margin + m - n and margin < n:
-            margin *= 4
-            found[k] = _band(words, a, n, b, m, margin, row)
+        a, b = pointer[first[k]], pointer[second[k]]
+        n, m = pointer[first[k] + 1] - a, pointer[second[k] + 1] - b
+        found[k] = _edits(words, a, n, b, m, reach)
     return found
 
 

@@ -117,7 +117,7 @@ def _join(
         cost = _fill(text, n, slots, required, limit, kept, moves)
         if cost <= limit:
             break
-        limit *= 4
+        limit *= 2
     s, t, place = n, m, len(spare)
     for first in range(n - 1 - (n - 1) % block, -1, -block):
         if block < n:

@@ -162,10 +162,10 @@ def smooth(log_evidence: Floats, pointer: Ints, start: Floats, step: Floats) -> 
     is_first = np.zeros(len(likelihood), dtype=bool)
     is_first[begins] = True
     later = np.flatnonzero(~is_first)
-    pairs = alpha[later - 1][:, :, None] * step[None] * message[later][:, None, :]
-    pairs /= pairs.sum(axis=(1, 2), keepdims=True)
-    return Smoothed(marginals, message, marginals[is_first].sum(axis=0), pairs.sum(axis=0),
-                    log_total)  # fmt: skip
+    before, after = alpha[later - 1], message[later]
+    total = np.einsum("tk,tk->t", before @ step, after)
+    steps = step * ((before / total[:, None]).T @ after)  # sum of the joint posteriors of two tags
+    return Smoothed(marginals, message, marginals[is_first].sum(axis=0), steps, log_total)
 
 
 def best_path(
