@@ -19,7 +19,6 @@ from wisecrowd.core.sequence_truth import SequencePrior
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.tag_scheme import TagScheme
 from wisecrowd.families.tag_chains import (
-    MANY_TAGS,
     ChainCounts,
     Context,
     TagChains,
@@ -72,8 +71,7 @@ class ChainMethod(Aggregator):
 
     def _chains(self, problem: SequenceProblem) -> TagChains:
         data = problem.data
-        few = data.n_classes <= MANY_TAGS  # and each previous tag is a context of its own
-        require_few_tags(data, data.n_classes + 1 if few else 3)
+        require_few_tags(data)
         context = self._context(data.tag_scheme)
         known, other = known_of(problem), problem.prior.evidence(data)
         return TagChains(data, known, context, self.variational, other)
