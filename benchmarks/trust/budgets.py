@@ -211,7 +211,7 @@ def texts(n_tasks: int, n_workers: int, n_words: int) -> Iterator[str]:
 OUTPUTS = {"aggregate": "o.csv", "audit": "audit", "report": "r.html"}
 FIT = ("aggregate",)  # audits and reports fit some tens of times: in proportion
 CROWDS = (
-    Crowd("labels", "one task of 20000", lambda: labels(1, 20_000, 3)),
+    Crowd("labels", "one task of 20000", lambda: labels(1, 20_000, 3), ("aggregate", "audit")),
     Crowd("labels", "one worker of 20000", lambda: labels(20_000, 1, 3), FIT),
     Crowd("labels", "100000 tasks of 2", lambda: few_labels(100_000, 500, 3), FIT),
     Crowd("labels", "5000 classes", lambda: few_labels(5000, 50, 5000, 4)),
