@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wisecrowd.aggregation import DawidSkene
-from wisecrowd.audit import audit_crowd, find_attacked_tasks
+from wisecrowd.audit import attacked_tasks, audit_crowd, find_attacked_tasks
 from wisecrowd.audit.attacked_tasks import AttackedTasks
 from wisecrowd.audit.part import NotApplicable
 from wisecrowd.core.exceptions import DataError
@@ -87,3 +87,10 @@ def test_a_coalition_nobody_can_name_is_said_so():
     ids = np.arange(3)
     found = AttackedTasks(ids, ids, np.zeros(3), ids, np.zeros(3), strength=9.0, expected=2.0)
     assert [finding.severity for finding in found.findings()] == ["low"]
+
+
+def test_too_many_pairs_of_workers_are_not_compared(monkeypatch):
+    crowd = CrowdLabels.from_arrays(["t"] * 300, range(300), ["a", "b", "a"] * 100)
+    monkeypatch.setattr(attacked_tasks, "available_memory", lambda: 1 << 20)
+    with pytest.raises(NotApplicable, match="pairs of workers who share a task are too many"):
+        find_attacked_tasks(crowd)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import wisecrowd as wc
+from wisecrowd.audit.sequence_view import sequence_view
 from wisecrowd.core import memory_check
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.tag_scheme import TagScheme
 from wisecrowd.families import tag_chains
 from wisecrowd.families.tag_chains import ILLEGAL, no_context, previous_tag
@@ -43,3 +45,8 @@ def test_too_many_tags_are_refused_before_the_work(monkeypatch, method):
     monkeypatch.setattr(memory_check, "available_memory", lambda: 1 << 20)
     with pytest.raises(DataError, match=r"101 tags \(of 50 types\) of 2 workers need .* merge"):
         make().fit(crowd(50))
+
+
+def test_the_audit_refuses_them_too():
+    with pytest.raises(DataError, match="32 billion steps"):
+        sequence_view(CrowdSequences.from_arrays(*crowd(2000)))

@@ -16,6 +16,7 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.memory_check import available_memory, readable_bytes
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.parameter_checks import as_generator, check_integer
 from wisecrowd.core.validation import as_crowd_labels
@@ -24,6 +25,7 @@ from wisecrowd.kernels.posteriors import log_normalise
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+PAIR_BYTES = 60  # for each ordered pair of workers who share a task
 MOST_LABELS = 60_000  # of the tasks from which imagined crowds are drawn
 MOST_WORKERS = 20_000  # above, only workers with many dissents are compared
 MANY_DISSENTS = 20
@@ -161,6 +163,7 @@ def find_attacked_tasks(
     _require_enough(known)
     rng = as_generator(random_state)
     sample = _sample(known, rng)
+    _require_few_pairs(sample)
     model = DawidSkene()._fit_without_checks(sample)
     common = _common_dissent(sample, model)
     strength, vector = _leading(common)
@@ -187,6 +190,18 @@ def find_attacked_tasks(
 def _require_enough(labels: CrowdLabels) -> None:
     if labels.n_classes < 2 or (labels.labels_per_worker > 0).sum() < 4:
         raise NotApplicable("A coalition needs two classes and four workers to be seen.")
+
+
+def _require_few_pairs(labels: CrowdLabels) -> None:
+    """Skip the question where the pairs of workers who share a task do not fit into memory."""
+    per_task, J = labels.labels_per_task.astype(np.float64), float(labels.n_workers)
+    pairs = min(float((per_task**2).sum()), J * J)
+    if PAIR_BYTES * pairs > available_memory():
+        raise NotApplicable(
+            f"The {pairs / 2e6:,.0f} million pairs of workers who share a task are too many to "
+            f"compare: they need {readable_bytes(PAIR_BYTES * pairs)} but the machine has "
+            f"{readable_bytes(available_memory())}."
+        )
 
 
 def _nothing(labels: CrowdLabels, strength: float, expected: float) -> AttackedTasks:

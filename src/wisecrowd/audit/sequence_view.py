@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.span_errors import compare_spans, touched_spans
 from wisecrowd.core.tag_scheme import Spans
-from wisecrowd.families.tag_chains import ChainCounts, TagChains, previous_tag
+from wisecrowd.families.tag_chains import ChainCounts, TagChains, previous_tag, require_few_tags
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -78,6 +78,7 @@ def sequence_view(data: CrowdSequences, fit: Any = None) -> SequenceView:
     >>> view.others.tolist(), view.own.start.tolist()
     ([2, 2, 2], [0, 0, 0])
     """
+    require_few_tags(data)
     unknown = np.full(int(data.token_pointer[-1]), -1, dtype=np.int64)
     model = TagChains(data, unknown, previous_tag(data.tag_scheme), variational=True)
     run = model.run(MAX_ITER, TOL)

@@ -20,7 +20,6 @@ from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.tag_scheme import TagScheme
 from wisecrowd.families.span_ties import with_ties
 from wisecrowd.families.tag_chains import (
-    MANY_TAGS,
     ChainCounts,
     Context,
     TagChains,
@@ -73,8 +72,7 @@ class ChainMethod(Aggregator):
 
     def _chains(self, problem: SequenceProblem) -> TagChains:
         data = problem.data
-        few = data.n_classes <= MANY_TAGS  # and each previous tag is a context of its own
-        require_few_tags(data, data.n_classes + 1 if few else 3)
+        require_few_tags(data)
         context = self._context(data.tag_scheme)
         known, other = known_of(problem), problem.prior.evidence(data)
         return TagChains(data, known, context, self.variational, other)

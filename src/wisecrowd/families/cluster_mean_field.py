@@ -146,7 +146,7 @@ class ClusterModel:
         change: float = self.kernels.update_items(
             votes.incidence, votes.order, self.evidence(rates), np.log(share), q
         )
-        q[np.setdiff1d(np.arange(votes.n_items), votes.order)] = share
+        q[votes.without_votes] = share
         return change
 
     def objective(self, q: Floats, share: Floats, rates: Rates) -> float:

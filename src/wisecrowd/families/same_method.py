@@ -101,7 +101,7 @@ class SameMethod(Aggregator):
     def _result(self, data: CrowdSame, model: ClusterModel, run: ClusterRun, curve: Floats) -> Fit:
         votes, q = model.votes, numbered_by_size(model.votes, run.q)
         share = np.sort(run.share)[::-1]
-        q[np.setdiff1d(np.arange(votes.n_items), votes.order)] = share
+        q[votes.without_votes] = share
         together = model.together(q)
         right = votes.worker_sums(np.where(votes.same, together, 1 - together))
         seen = votes.worker_sums(np.ones(len(together)))

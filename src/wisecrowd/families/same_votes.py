@@ -81,6 +81,11 @@ class SameVotes:
         order = np.lexsort((colour, np.round(degree, 9)))
         return order[degree[order] > 0]
 
+    @cached_property
+    def without_votes(self) -> Ints:
+        """Items that nobody compared."""
+        return np.setdiff1d(np.arange(self.n_items), self.order)
+
     def _sums(self, values: Floats, of_other: Floats | None = None) -> Floats:
         """Return (n_items,) sums over the votes of each item."""
         left = values if of_other is None else values * of_other[self.right]

@@ -34,6 +34,7 @@ SHARED = 0.02  # probability that all workers of a task misread a span together
 STEP = 0.1  # pseudo-count of each legal step
 COPIES = 6  # of the tables of workers and tokens that are in memory at once
 MOST_STEPS = 5e9  # from tag to tag in all tokens; a pass takes about two nanoseconds each
+STEPS = 500  # from tag to tag, that take the time of one annotation
 MANY_TAGS = 40  # above, a worker's previous tag counts as outside, same type or other type
 
 
@@ -84,16 +85,19 @@ def previous_tag(scheme: TagScheme) -> Context:
     return Context(table.astype(np.int64), prior)
 
 
-def require_few_tags(data: CrowdSequences, n_contexts: int) -> None:
+def require_few_tags(data: CrowdSequences, n_contexts: int | None = None) -> None:
     """Refuse tags that would take too much memory or hours; both grow with their square.
 
     Parameters
     ----------
     data : CrowdSequences
-    n_contexts : int
-        Contexts of a worker's tag, of which each has a table of true tags and tags.
+    n_contexts : int, optional
+        Contexts of a worker's tag, each with a table of true tags and tags; by default those of
+        the previous tag.
     """
     K, n_tokens = data.n_classes, int(data.token_pointer[-1])
+    if n_contexts is None:
+        n_contexts = K + 1 if K <= MANY_TAGS else 3
     what = f"{K} tags"
     if types := len(data.tag_scheme.types):
         what += f" (of {types} types)"
@@ -106,6 +110,12 @@ def require_few_tags(data: CrowdSequences, n_contexts: int) -> None:
             f"{what} in {n_tokens} tokens have {n_tokens * K * K / 1e9:.0f} billion steps from tag "
             f"to tag, and at most {MOST_STEPS / 1e9:.0f} can be weighed up; {instead}."
         )
+
+
+def chain_kernels(data: CrowdSequences) -> Any:
+    """Return the kernels for the size of the data; steps between many tags count as labels too."""
+    steps = int(data.token_pointer[-1]) * data.n_classes**2
+    return kernels_for("tag_chains", max(len(data.tags), steps // STEPS))
 
 
 class ChainCounts(NamedTuple):
@@ -208,7 +218,7 @@ class TagChains:
     @property
     def kernels(self) -> Any:
         """The kernels for the size of the data."""
-        return kernels_for("tag_chains", len(self.data.tags))
+        return chain_kernels(self.data)
 
     def run(self, max_iter: int, tol: float) -> ChainFit:
         """Alternate between parameters and posterior, from the votes of each token."""

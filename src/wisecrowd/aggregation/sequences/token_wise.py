@@ -25,11 +25,11 @@ from wisecrowd.families.tag_chains import (
     ChainCounts,
     TagChains,
     WorkerSpans,
+    chain_kernels,
     no_context,
     outside_only,
     require_few_tags,
 )
-from wisecrowd.kernels import kernels_for
 
 Floats = NDArray[np.float64]
 DEFAULT = "dawid-skene"
@@ -204,7 +204,7 @@ def legal_tags(problem: SequenceProblem, probas: Floats) -> tuple[NDArray[np.int
     Tokens that nobody marked stay outside of all spans.
     """
     data = problem.data
-    kernels = kernels_for("tag_chains", len(data.tags))
+    kernels = chain_kernels(data)
     legal = data.tag_scheme.legal
     log = np.log(np.maximum(probas, LEAST))
     start, step = legal[-1].astype(np.float64), legal[:-1].astype(np.float64)
