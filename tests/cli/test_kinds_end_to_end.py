@@ -123,4 +123,4 @@ def test_votes_are_exported_for_preference_trainers(cli, tmp_path):
     numbers = tmp_path / "n.csv"
     numbers.write_text("task,worker,label\nt,a,1.5\nt,b,2\n")
     code, _, errors = cli("aggregate", numbers, "--type", "numbers", "--preferences", rows)
-    assert (code, "--preferences is for pairs" in errors) == (2, True)
+    assert (code, "--preferences-to is for pairs" in errors) == (2, True)

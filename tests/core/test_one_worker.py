@@ -69,7 +69,7 @@ def test_a_pack_of_one_worker_says_the_same(tmp_path):
     (tmp_path / "a.csv").write_text(
         "task,worker,label\n" + "".join(f"t{i},ann,{'ab'[i % 2]}\n" for i in range(30))
     )
-    wc.pack(tmp_path / "a.csv", tmp_path / "crowd.pack")
+    wc.pack(tmp_path / "a.csv", tmp_path / "crowd.pack", accept="one-worker")
     found = wc.fit_pack(MajorityVote(), tmp_path / "crowd.pack", output=tmp_path / "out")
     assert "one-worker" in [finding.id for finding in found.fit.findings]
     confidence = pq.read_table(tmp_path / "out").column("confidence").to_numpy()

@@ -124,6 +124,9 @@ def find_rare_classes(labels: Any, *, fit: Any = None, rare: float = RARE) -> Ra
     model = fit_with_law(crowd, fit)
     probas = np.asarray(model.probas_.todense() if hasattr(model.probas_, "todense")
                         else model.probas_, dtype=np.float64)  # fmt: skip
+    # A doubt is shared by all classes, and would give every rare one some of the tasks.
+    doubt = getattr(model, "doubt_", 0.0)
+    probas = np.clip((probas - doubt / crowd.n_classes) / (1 - doubt), 0.0, 1.0)
     labelled = crowd.labels_per_task > 0
     chosen = choose_labels(model.probas_, crowd.class_totals)[0]
     expected = probas[labelled].sum(axis=0)

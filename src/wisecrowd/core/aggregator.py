@@ -316,10 +316,6 @@ class Aggregator(Estimator):
         )
         return [*found, *self._unfinished(result)]
 
-    def _counted(self, labels: Any) -> Any:
-        """Return the labels with the weights that the method gives them before it fits."""
-        return labels
-
     def _unfinished(self, result: Fit) -> list[Finding]:
         """Return a finding if the fit should have converged and did not."""
         checks = importlib.import_module("wisecrowd.checks.fit_checks")

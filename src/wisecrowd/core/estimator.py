@@ -112,6 +112,10 @@ class Estimator:
         """Return an unfitted copy, for refits to simulated data."""
         return type(self)(**copy.deepcopy(self.get_params(deep=False)))
 
+    def _counted(self, labels: Any) -> Any:
+        """Return the labels with the weights that the method gives them before it fits."""
+        return labels
+
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
         changed = [

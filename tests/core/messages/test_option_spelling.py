@@ -31,6 +31,7 @@ SHELL = re.compile(r"(?<![\w-])--[a-z][a-z-]+|\bwisecrowd (audit|aggregate|train
 FOR_PYTHON = {
     "FixedConfusion(…": "a repr",
     "--limit is": "parses the option itself",
+    "typeof({0})": "SQL",
     "wisecrowd.read(path)": "a path given where labels are expected, in Python",
     "from_arrays(task, worker, label)": "an array, in Python",
     "looks like a long table with": "an array or a list of rows, in Python",

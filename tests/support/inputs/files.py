@@ -96,6 +96,6 @@ CASES = (
                columns(classes=("\u0440\u043e\u0442", "\u0441\u043e\u0440\u0442"))),
     file_case("a csv of 5000 columns", right(), _wide_csv()),
     file_case("a csv that is only named .gz", right(), csv_of(columns(), "a.csv.gz")),
-    file_case("an empty name of an output", rejected("--workers is empty"),
+    file_case("an empty name of an output", rejected("--workers-to is empty"),
               arguments=("--workers", "")),
 )  # fmt: skip
