@@ -188,7 +188,7 @@ def test_the_navigation_stays_and_says_where_we_are(visit):
     for name in ("Network", "Workers"):
         page.locator("nav").get_by_role("link", name=name).click()
         current = page.locator("nav a[aria-current]")
-        current.get_by_text(name).wait_for(timeout=5000)
+        current.get_by_text(name).wait_for(timeout=30_000)
         assert current.count() == 1
         assert page.locator("nav").bounding_box()["y"] < 10  # sticky
 
