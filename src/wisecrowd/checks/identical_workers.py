@@ -8,6 +8,7 @@ workers agree with probability :math:`1/K + (1 - 1/K) s s'`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,18 @@ def identical_sheets(labels: CrowdLabels) -> list[Codes]:
         if log_p + len(group) * np.log(labels.n_workers) < np.log(CHANCE):
             found.append(group)
     return found
+
+
+def counted_once(labels: CrowdLabels) -> tuple[CrowdLabels, list[Codes]]:
+    """Return labels with weights 1/m of m workers with the same labels, and these workers."""
+    copies = identical_sheets(labels) if labels.n_classes > 1 else []
+    if not copies:
+        return labels, []
+    share = np.ones(labels.n_workers)
+    for group in copies:
+        share[group] = 1 / len(group)
+    weight = share[labels.worker] * (1.0 if labels.weight is None else labels.weight)
+    return replace(labels, weight=weight), copies
 
 
 def _equal_sheets(labels: CrowdLabels) -> list[Codes]:

@@ -1,7 +1,6 @@
 """Crowds of one worker: nothing shows how good the worker is, so that nothing is certain.
 
-The cap holds for answers of all kinds. On real crowds the spans, sets and grades of a single worker
-are right in about four of five cases.
+The cap holds for answers of all kinds.
 """
 
 from __future__ import annotations

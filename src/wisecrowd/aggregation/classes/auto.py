@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.checks.identical_workers import identical_sheets
+from wisecrowd.checks.identical_workers import counted_once
 from wisecrowd.core.aggregator import Aggregator, Tags
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import Finding
@@ -242,7 +242,7 @@ class Auto(Aggregator):
         if isinstance(problem.data, PackedCrowd):
             return self._fit_by_shards(problem, problem.data)
         problem = with_class_prior(problem, self.class_prior)
-        labels, copies = _counted_once(problem.data)
+        labels, copies = counted_once(problem.data)
         problem = replace(problem, data=labels)
         choice = self._choice(problem)
         parts = _members(choice, problem)
@@ -252,7 +252,7 @@ class Auto(Aggregator):
 
     def _counted(self, labels: CrowdLabels) -> CrowdLabels:
         """Return the labels with copies counted once."""
-        return _counted_once(labels)[0]
+        return counted_once(labels)[0]
 
     def _findings(self, problem: Problem, result: Fit, gold: Any) -> list[Finding]:
         found = super()._findings(problem, result, gold)
@@ -359,18 +359,6 @@ def is_large_crowd(labels: CrowdLabels | PackedCrowd) -> bool:
 
 
 # -------------------------------------------------------------------------------------- choice
-
-
-def _counted_once(labels: CrowdLabels) -> tuple[CrowdLabels, list[NDArray[Any]]]:
-    """Return labels with weights 1/m of m workers with the same labels, and these workers."""
-    copies = identical_sheets(labels) if labels.n_classes > 1 else []
-    if not copies:
-        return labels, []
-    share = np.ones(labels.n_workers)
-    for group in copies:
-        share[group] = 1 / len(group)
-    weight = share[labels.worker] * (1.0 if labels.weight is None else labels.weight)
-    return replace(labels, weight=weight), copies
 
 
 def _can_choose(plan: ScoringPlan) -> bool:
