@@ -102,7 +102,7 @@ class TextAnswers(Answers):
 
     @classmethod
     def task_columns(cls, learned: Learned) -> Columns:
-        """Return the text, the expected share of right words, and the number of words."""
+        """Return the text, the agreement on its words, and the number of words."""
         return {
             "text": learned["texts_"], "confidence": learned["confidence_"],
             "n_words": learned["n_words_"],

@@ -403,7 +403,7 @@ class TextScorer:
         return held_out_text_score(lambda visible: fit(visible).texts_, plan)
 
     def claim(self, model: Any, data: CrowdTexts) -> dict[str, float]:
-        """Return the mean expected share of right words."""
+        """Return the mean agreement on the words."""
         labelled = data.labels_per_task > 0
         return {"mean_confidence": float(np.mean(model.confidence_[labelled]))}
 
