@@ -22,9 +22,9 @@ from wisecrowd.families.confusion import (
     ConfusionStats,
     Evidence,
     posterior,
+    safe_log,
     unless_contested,
     with_other_names,
-    safe_log,
 )
 from wisecrowd.families.variational import LEAST_ALPHA, VariationalConfusion, VariationalModel
 from wisecrowd.inference.dirichlet import divergence, expectation, expected_log, row_parameters

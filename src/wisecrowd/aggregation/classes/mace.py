@@ -145,7 +145,8 @@ class MACE(ConfusionEM):
 
     Every restart is a new random start; the best objective after 50 passes, the paper's number,
     wins, unless starting it with its classes renamed gives other answers that explain the labels as
-    well: then the run from the vote counts, so that ties stay ties. In the paper the classes are equally probable, which is ``class_prior="uniform"``. The
+    well: then the run from the vote counts, so that ties stay ties. In the paper the classes are
+    equally probable, which is ``class_prior="uniform"``. The
     default estimates the frequencies, which helps a lot where classes are unbalanced.
 
     References
