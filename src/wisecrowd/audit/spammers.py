@@ -200,9 +200,7 @@ def find_spammers(
         raise NotApplicable("Spammers cannot be looked for: no two workers share two tasks.")
     level, contrary = knowledge_levels(labels, agreement_with_others(labels))
     time_z = log_time_z(labels)
-    bad, nothing = (
-        _with_time(level[:, :n].sum(axis=1), time_z) * ~contrary for n in (LITTLE, 1)
-    )
+    bad, nothing = (_with_time(level[:, :n].sum(axis=1), time_z) * ~contrary for n in (LITTLE, 1))
     has_signal = bool((level[:, LITTLE:].sum(axis=1) >= SIGNAL).any())
     spammer, knows_nothing = (most_probable(p, rate) & has_signal for p in (bad, nothing))
     model = fit_with_law(labels, fit)
