@@ -64,7 +64,7 @@ def test_a_group_says_what_most_of_it_say():
         timestamp=[7, 6, 5, 4, 3, 2, 1],
     )  # fmt: skip
     some = np.ones(1)
-    clones = Clones(labels.workers, np.array([0, 0, 0, -1], np.int32), some, some)
+    clones = Clones(labels.workers, np.array([0, 0, 0, -1], np.int32), some, some, some)
     after = collapse_clones(labels, clones).labels
     assert after.to_dict()["task"].tolist() == ["a", "a", "b", "c"]
     assert after.to_dict()["worker"].tolist() == [0, 3, 0, 3]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.audit.own_skills import COPY, UNDECIDED, unexplained_z
 from wisecrowd.audit.part import Part, Table
 from wisecrowd.audit.pruning import Pruned, changes_between, without_workers
 from wisecrowd.audit.surprising_pairs import compared, surprising_pairs
@@ -18,6 +19,9 @@ from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.families.dependence import Dependence
 from wisecrowd.families.worker_groups import linked_groups
+
+if TYPE_CHECKING:
+    from wisecrowd.core.aggregator import Aggregator
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -38,6 +42,9 @@ class Clones(Part):
     agreement, expected : (n_groups,)
         Mean share of equal labels of the pairs within a group, and the share expected from their
         skills, which are estimated without the group.
+    own_z : (n_groups,)
+        Agreement beyond what the members' own fitted matrices explain, in standard errors; above 3
+        they probably copy. Otherwise they may all be good.
     surprising : table
         The ten pairs with the most surprising agreement, whether accused or not.
     """
@@ -46,6 +53,7 @@ class Clones(Part):
     group: Codes
     agreement: Floats
     expected: Floats
+    own_z: Floats
     surprising: Table = field(default_factory=dict)
 
     @property
@@ -62,34 +70,51 @@ class Clones(Part):
         }
 
     def findings(self) -> list[Finding]:
-        """Return one finding for each group."""
-        return [
-            Finding(
-                "clones", "high", float(self.agreement[g]), tuple(ids.tolist()),
-                f"{len(ids)} workers ({describe_ids(ids)}) give equal labels on "
-                f"{self.agreement[g]:.0%} of the tasks that two of them share; their skills, as "
-                f"judged by all others, explain {self.expected[g]:.0%}. They probably copy, from "
-                "each other or from one source. The score is the share of equal labels.",
-                "Count each group once: "
-                + for_reader("wisecrowd.audit.collapse_clones.",
-                             "--prune clones --prune-to CLEAN.csv."),
-            )
-            for g, ids in enumerate(self.groups)
-        ]  # fmt: skip
+        """Return one finding for each group: high if they copy, medium if they may all be good."""
+        return [self._finding(g, ids) for g, ids in enumerate(self.groups)]
+
+    def _finding(self, g: int, ids: NDArray[Any]) -> Finding:
+        copy, gold = bool(self.own_z[g] > COPY), for_reader("gold=", "--gold")
+        once = "Count each group once: " + for_reader(
+            "wisecrowd.audit.collapse_clones.", "--prune clones --prune-to CLEAN.csv."
+        )
+        verdict = (
+            "Their own matrices do not explain it either: they probably copy, from each other or "
+            "from one source"
+            if copy
+            else f"{UNDECIDED[0].upper()}{UNDECIDED[1:]}"
+        )
+        return Finding(
+            "clones", "high" if copy else "medium", float(self.agreement[g]), tuple(ids.tolist()),
+            f"{len(ids)} workers ({describe_ids(ids)}) give equal labels on "
+            f"{self.agreement[g]:.0%} of the tasks that two of them share; their skills, as "
+            f"judged by all others, explain {self.expected[g]:.0%}. {verdict}. "
+            "The score is the share of equal labels.",
+            once if copy
+            else f"Give known answers of 20 of their tasks ({gold}). If they copy: "
+            + once[0].lower() + once[1:],
+        )  # fmt: skip
 
 
-def find_clones(labels: CrowdLabels, *, found: Dependence | None = None) -> Clones:
+def find_clones(
+    labels: CrowdLabels, *, found: Dependence | None = None, fit: Aggregator | None = None
+) -> Clones:
     """Find groups of workers who copy the same labels, completely or in part, with slips.
 
     The groups are those of :func:`~wisecrowd.audit.find_dependent_groups` whose members give equal
     labels on at least 90% of their shared tasks. Experts, who agree because they are right, are not
-    accused, and neither is a group that contradicts all others: either side may be right.
+    accused, and neither is a group that contradicts all others: either side may be right. Members
+    are called copies if their own fitted matrices do not explain their agreement either; otherwise
+    the finding says that they may all be good.
 
     Parameters
     ----------
     labels : CrowdLabels
     found : Dependence, optional
         The tested pairs of these labels, if they are known.
+    fit : fitted method, optional
+        A fit with a label law, for the members' own matrices; by default one of the default method
+        if there are groups.
 
     Examples
     --------
@@ -120,7 +145,8 @@ def find_clones(labels: CrowdLabels, *, found: Dependence | None = None) -> Clon
     number[copies] = np.arange(len(copies))
     group = number[linked]
     surprising = surprising_pairs(found, labels.workers, linked)
-    return Clones(labels.workers, group, agreement[copies], expected[copies], surprising)
+    own_z = unexplained_z(labels, group, fit)
+    return Clones(labels.workers, group, agreement[copies], expected[copies], own_z, surprising)
 
 
 def by_group(values: Floats, group: Codes, n_groups: int) -> Floats:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
+from wisecrowd.audit.own_skills import COPY, UNDECIDED, unexplained_z
 from wisecrowd.audit.part import Part, Table
 from wisecrowd.audit.surprising_pairs import compared, surprising_pairs
 from wisecrowd.core.exceptions import ParameterError
@@ -26,6 +27,9 @@ from wisecrowd.families.worker_groups import (
     compare_workers,
     linked_groups,
 )
+
+if TYPE_CHECKING:
+    from wisecrowd.core.aggregator import Aggregator
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -58,6 +62,8 @@ class CollusionReport(Part):
         in standard errors, its one-sided p-value, and the Benjamini-Hochberg q-value.
     linked : (n_pairs,) bool
         Pairs that are significant at ``level`` and exceed ``least_excess``.
+    own_z : (n_clusters,)
+        Agreement beyond what the members' own fitted matrices explain, in standard errors.
     trusted : tuple of ids
     surprising : table
         The ten pairs with the most surprising agreement, whether accused or not.
@@ -79,6 +85,7 @@ class CollusionReport(Part):
     p: Floats
     q: Floats
     linked: Mask
+    own_z: Floats
     trusted: tuple[Any, ...]
     surprising: Table = field(default_factory=dict)
 
@@ -129,12 +136,14 @@ class CollusionReport(Part):
         wrong = (
             ", and their labels are worse than chance by the fit to all others" if against else ""
         )
+        copy = bool(self.own_z[number] > COPY)
+        doubt = "" if copy or against else f". {UNDECIDED[0].upper()}{UNDECIDED[1:]}"
         return Finding(
-            "collusion", "high" if against or len(ids) > 2 else "medium",
+            "collusion", "high" if against or (copy and len(ids) > 2) else "medium",
             float(agreement - expected), tuple(ids.tolist()),
             f"{len(ids)} workers ({describe_ids(ids)}) give equal labels on {agreement:.0%} of the "
             f"tasks that two of them share where their skills explain {expected:.0%}; the score is "
-            f"the difference{wrong}.",
+            f"the difference{wrong}{doubt}.",
             "Remove them (CollusionReport.remove), or count them once: group-aware-dawid-skene.",
         )  # fmt: skip
 
@@ -165,6 +174,7 @@ def find_collusion(
     least_excess: float = LEAST_EXCESS,
     min_shared: float | None = None,
     found: Dependence | None = None,
+    fit: Aggregator | None = None,
 ) -> CollusionReport:
     r"""Find workers who collude, without truth, assuming that most pairs of workers do not.
 
@@ -191,6 +201,9 @@ def find_collusion(
         classes if that is more.
     found : Dependence, optional
         The tested pairs of these labels, if they are known.
+    fit : fitted method, optional
+        A fit with a label law, for the members' own matrices; by default one of the default method
+        if there are clusters.
 
     References
     ----------
@@ -237,6 +250,7 @@ def find_collusion(
         p=best.p,
         q=best.q,
         linked=best.linked(level, least_excess),
+        own_z=unexplained_z(labels, cluster, fit),
         trusted=tuple(labels.workers[believed].tolist()),
         surprising=surprising_pairs(best, labels.workers, cluster),
     )

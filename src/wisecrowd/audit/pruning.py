@@ -99,7 +99,7 @@ def prune(
         What to do if tasks would lose all their labels: raise an error; keep the busiest of their
         workers, as few as necessary; or drop the tasks.
     random_state : int, Generator or None
-        Random state of the search for spammers.
+        Random state of searches that draw; that for spammers does not.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def prune(
         chosen = None if workers is None else mask_of(workers, labels)
         return prune_answers(labels, chosen, unlabelled)
     crowd = as_crowd_labels(labels)
-    wanted = _as_mask(workers, crowd, random_state)
+    wanted = _as_mask(workers, crowd)
     removed = removable(crowd, wanted, unlabelled)
     rest = without_workers(crowd, removed)
     return Pruned(
@@ -215,7 +215,7 @@ def require_prunable(data: Annotations, what: Iterable[str], name: str = "kinds"
             )
 
 
-def _as_mask(workers: Any, labels: CrowdLabels, random_state: Any) -> Mask:
+def _as_mask(workers: Any, labels: CrowdLabels) -> Mask:
     if workers is None and labels.ordered:
         from wisecrowd.audit.ordered_spammers import find_ordered_spammers
 
@@ -223,7 +223,7 @@ def _as_mask(workers: Any, labels: CrowdLabels, random_state: Any) -> Mask:
     if workers is None:
         from wisecrowd.audit.spammers import find_spammers
 
-        return find_spammers(labels, random_state=random_state, pruning=False).accused
+        return find_spammers(labels, pruning=False).accused
     return mask_of(workers, labels)
 
 

@@ -8,6 +8,7 @@ A method implements one hook of its model, which turns expected counts into log 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,6 +31,8 @@ from wisecrowd.inference.start_posterior import Start, random_start
 
 Floats = NDArray[np.float64]
 TINY = 1e-300  # a probability of zero, with a finite logarithm
+RIVAL = 1.0  # difference of objectives, in nats, up to which two runs explain labels equally well
+MOVED = 0.1  # share of labels on tasks of another class that makes two runs contradict each other
 
 
 def safe_log(probabilities: Floats) -> Floats:
@@ -266,7 +269,14 @@ class ConfusionEM(Aggregator):
             params, states = self._first(model, shards, start)
             return iterate(model, shards, params, states, max_iter=trial, **loop)
 
-        best = best_of(attempt, self.n_init)
+        first = attempt(0)
+        best = best_of(lambda number: attempt(number) if number else first, self.n_init)
+
+        def challenge() -> LoopResult:
+            other = with_other_names(best.params, model.n_classes)
+            return iterate(model, shards, other, best.states, max_iter=trial, **loop)
+
+        best = unless_contested(first, best, challenge, model.n_classes)
         if best.converged or trial == self.max_iter:
             return best
         return iterate(model, shards, None, (), max_iter=self.max_iter, after=best, **loop)
@@ -334,6 +344,40 @@ class ConfusionEM(Aggregator):
         """Return the (1, K, K) confusion of a worker without labels: uninformative."""
         n_classes = len(self.classes_)
         return np.full((1, n_classes, n_classes), 1 / n_classes)
+
+
+def unless_contested(
+    first: LoopResult, best: LoopResult, challenge: Callable[[], LoopResult], n_classes: int
+) -> LoopResult:
+    """Return the best run, or the first if chance decided between the best and its rival.
+
+    Two workers who contradict each other everywhere are explained by either being right. A random
+    start takes a side, and the side that it takes means nothing. The best run is therefore
+    challenged by a run that starts with its classes renamed. If that explains the labels as well
+    and gives other answers, the run of the first start counts, which leaves ties as they are.
+    """
+    if n_classes < 2 or not _contradict(first, best, n_classes):
+        return best
+    rival = challenge()
+    tied = rival.objective >= best.objective - RIVAL and _contradict(rival, best, n_classes)
+    return first if tied else best
+
+
+def _contradict(one: LoopResult, other: LoopResult, n_classes: int) -> bool:
+    """Return whether two runs place more than a tenth of the labels on tasks of other classes."""
+    if one is other:
+        return False
+    counts = [run.stats.counts.reshape(-1, n_classes, run.stats.counts.shape[1] // n_classes)
+              .sum(axis=2) for run in (one, other)]  # fmt: skip
+    moved = 0.5 * float(np.abs(counts[0] - counts[1]).sum())
+    return moved > MOVED * float(counts[0].sum())
+
+
+def with_other_names(params: ConfusionParams, n_classes: int) -> ConfusionParams:
+    """Return parameters under which every class has the name of the next; subtypes go along."""
+    table, log_class = params.table, params.log_class
+    step = table.shape[1] // n_classes
+    return replace(params, table=np.roll(table, step, axis=1), log_class=np.roll(log_class, step))
 
 
 def as_table(log_confusion: Floats) -> Floats:

@@ -93,11 +93,6 @@ def _shortcuts(study: Study) -> list[str]:
     return [
         "The data set is large: intervals of agreement use "
         f"{options['agreement']['n_replicates']} bootstrap samples.",
-        *(
-            ["The shrinkage of the label covariance was chosen on a sample of the workers."]
-            if "spammers" in options
-            else []
-        ),
     ]
 
 

@@ -35,7 +35,6 @@ Options = Mapping[str, Mapping[str, Any]]  # keywords of audit parts, by name of
 
 LARGE = 200_000  # numbers of labels above which the audit is shortened,
 MANY = 2_000  # and of workers
-SAMPLE = 200  # workers sampled to choose the ridge of a large crowd
 # Left out of the audit of a large crowd: collusion compares the same pairs.
 LEFT_OUT = {
     "groups": "there are very many labels or workers, and collusion compares the same pairs."
@@ -292,27 +291,4 @@ def audit_options(labels: CrowdLabels) -> Options:
     """Return the options of the audit; very many labels need few repetitions."""
     if not is_large(labels):
         return {}
-    options: dict[str, Mapping[str, Any]] = {"agreement": {"n_replicates": 200}}
-    ridge = _ridge_of_sample(labels)
-    return options | ({} if ridge is None else {"spammers": {"ridge": ridge}})
-
-
-def _ridge_of_sample(labels: CrowdLabels) -> float | None:
-    """Return the best ridge for a sample of the workers; None if undetermined.
-
-    The best ridge is the ratio of the noise of a pair to the spread of the rows. It does not depend
-    on the number of pairs per worker.
-    """
-    from wisecrowd.audit.covariance import RowFit
-    from wisecrowd.families.moments.pair_moments import pair_moments
-
-    if labels.n_workers <= 2 * SAMPLE:
-        return None
-    rng = np.random.default_rng(0)
-    chosen = np.zeros(labels.n_workers, dtype=bool)
-    chosen[rng.permutation(labels.n_workers)[:SAMPLE]] = True
-    sample = labels.select_annotations(chosen[labels.worker])
-    pairs = pair_moments(sample, min_shared=2)
-    if pairs.n_pairs < SAMPLE:
-        return None
-    return RowFit(pairs, labels.n_classes).choose_ridge(rng)[0]
+    return {"agreement": {"n_replicates": 200}}

@@ -23,6 +23,8 @@ from wisecrowd.families.confusion import (
     Evidence,
     posterior,
     safe_log,
+    unless_contested,
+    with_other_names,
 )
 from wisecrowd.families.variational import LEAST_ALPHA, VariationalConfusion, VariationalModel
 from wisecrowd.inference.dirichlet import divergence, expectation, expected_log, row_parameters
@@ -238,14 +240,25 @@ class EBCC(VariationalConfusion):
         model, shards = self._model(problem), problem.cut(J * K * K * G)
         n_used = self._subtypes_used(model, shards, Start(problem.start))
 
-        def attempt(number: int) -> LoopResult:
-            split = problem.rng.standard_exponential((labels.n_tasks, K, G))
-            start = SplitStart(problem.start, split=split, n_used=n_used)
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+
+        def run(split: Floats, used: Floats) -> LoopResult:
+            start = SplitStart(problem.start, split=split, n_used=used)
             params, states = first_params(model, shards, start)
             del split, start  # these are as large as the posterior of all pairs
-            return iterate(model, shards, params, states, max_iter=self.max_iter, tol=self.tol)
+            return iterate(model, shards, params, states, **limits)
+
+        def attempt(number: int) -> LoopResult:
+            return run(problem.rng.standard_exponential((labels.n_tasks, K, G)), n_used)
+
+        def challenge() -> LoopResult:
+            other = with_other_names(best.params, K)
+            return iterate(model, shards, other, best.states, **limits)
 
         best = best_of(attempt, self.n_init)
+        if self.n_init > 1:  # a start without subtypes takes no sides
+            whole = np.broadcast_to(1.0, (labels.n_tasks, K, G))
+            best = unless_contested(run(whole, np.ones(K)), best, challenge, K)
         probas = np.empty((labels.n_tasks, K))
         shards.collect(model, "answer", best.states, best.params, rows_into(probas))
         return self._result(model, labels, best, probas)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,9 +18,11 @@ from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import (
     ConfusionEM,
     ConfusionParams,
+    ConfusionStats,
     WorkerConfusionModel,
     safe_log,
 )
+from wisecrowd.inference.class_prior import log_shares
 from wisecrowd.inference.priors import OneCoinPrior, as_coin_prior
 
 Floats = NDArray[np.float64]
@@ -29,11 +31,24 @@ INNER_ROUNDS = 5  # splits into known and guessed per pass, from the same counts
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MACEModel(WorkerConfusionModel):
-    """Workers who know (Beta prior ``coin``) or guess from a habit (Dirichlet prior)."""
+    """Workers who know (Beta prior ``coin``) or guess from a habit (Dirichlet prior).
+
+    ``class_prior_tasks`` more tasks of every class keep a class from vanishing by chance.
+    """
 
     variational: bool
     coin: OneCoinPrior
     habit_prior: float
+    class_prior_tasks: float
+
+    def global_step(self, stats: ConfusionStats, params: ConfusionParams | None) -> ConfusionParams:
+        """Run the M-step, with the prior of the class frequencies."""
+        updated = super().global_step(stats, params)
+        if self.fixed_class is not None or not self.class_prior_tasks:
+            return updated
+        log_class = log_shares(stats.mass + self.class_prior_tasks)
+        log_prior = updated.log_prior + self.class_prior_tasks * float(log_class.sum())
+        return replace(updated, log_class=log_class, log_prior=log_prior)
 
     def worker_update(
         self, counts: Floats, previous: dict[str, Any] | None
@@ -101,7 +116,7 @@ class MACE(ConfusionEM):
         Variational Bayes, with the priors as densities, or EM, with the priors as pseudo-counts.
     prior : (a, b), OneCoinPrior, "weak" or None
         Prior of the knowing probability :math:`\theta_j`. "weak" is (1, 0.5); None (EM only) is no
-        prior.
+        prior. With a prior, estimated class frequencies count one more task of every class.
     habit_prior : float
         :math:`c`, the prior count of each label in a worker's habit :math:`\xi_j`; 0 (EM only) is
         no prior.
@@ -129,7 +144,9 @@ class MACE(ConfusionEM):
     is exact: the log-likelihood plus log prior with "em", the evidence lower bound with "vb".
 
     Every restart is a new random start; the best objective after 50 passes, the paper's number,
-    wins. In the paper the classes are equally probable, which is ``class_prior="uniform"``. The
+    wins, unless starting it with its classes renamed gives other answers that explain the labels as
+    well: then the run from the vote counts, so that ties stay ties. In the paper the classes are
+    equally probable, which is ``class_prior="uniform"``. The
     default estimates the frequencies, which helps a lot where classes are unbalanced.
 
     References
@@ -188,6 +205,7 @@ class MACE(ConfusionEM):
             variational=self.method == "vb",
             coin=as_coin_prior(self.prior),
             habit_prior=float(self.habit_prior),
+            class_prior_tasks=0.0 if self.prior is None else 1.0,
         )
 
     # --------------------------------------------------------------------------- fit and predict

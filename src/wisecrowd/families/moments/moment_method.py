@@ -55,6 +55,8 @@ Bools = NDArray[np.bool_]
 
 ENOUGH = 5  # least number of shared tasks per class of a pair, by default
 SMOOTHING = 1.0  # pseudo-labels of a confusion row, spread evenly
+NAME_LEAD = 1e-3  # share of right labels that names of two classes must gain over exchanged names,
+APART = 0.1  # if somebody's rows of these classes differ by more than this
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,9 +341,11 @@ def completed(estimate: MomentEstimate, votes: Floats, total: Floats) -> MomentE
 def named(estimate: MomentEstimate, total: Floats) -> MomentEstimate:
     """Name the classes of every component so that its workers are right most often.
 
-    The names of the class prior are those in the component with most labels.
+    The names of the class prior are those in the component with most labels. Where other names
+    would do as well, one worker's word stands against another's, and nobody is identified.
     """
     confusion, prior = estimate.confusion.copy(), estimate.class_prior
+    identified = estimate.identified.copy()
     weight = np.where(estimate.identified, total, 0.0)
     by_part = np.bincount(estimate.part, weights=weight)
     for part in np.argsort(by_part, kind="stable"):
@@ -351,7 +355,19 @@ def named(estimate: MomentEstimate, total: Floats) -> MomentEstimate:
             order = best_names(mean)
             confusion[members] = confusion[members][:, order]
             prior = estimate.class_prior[order]
-    return replace(estimate, confusion=confusion, class_prior=prior)
+            identified[members] = not _names_are_tied(confusion[members], weight[members])
+    return replace(estimate, confusion=confusion, class_prior=prior, identified=identified)
+
+
+def _names_are_tied(confusion: Floats, weight: Floats) -> bool:
+    """Return whether two classes that workers (J, K, K) tell apart could exchange their names."""
+    mean = np.einsum("j,jkl->kl", weight / max(float(weight.sum()), 1e-300), confusion)
+    right = np.diagonal(mean)
+    lead = right[:, None] + right - mean - mean.T  # (K, K): what the present names gain
+    return any(
+        float(np.abs(confusion[:, k] - confusion[:, other]).max()) > APART
+        for k, other in np.argwhere(np.triu(lead <= NAME_LEAD, 1)).tolist()
+    )
 
 
 def best_names(mean: Floats) -> NDArray[np.intp]:
