@@ -327,7 +327,9 @@ class Aggregator(Estimator):
 
     def _publish(self, data: Annotations, result: Fit) -> None:
         known = data.attributes()
-        answers = self._kind().answers.of(result.answers).attributes(known)
+        made = self._kind().answers.of(result.answers)
+        result = made.judged(result, data)
+        answers = made.attributes(known)
         published = {f"{name}_": ids for name, ids in data.vocabularies().items()} | answers | known
         for name in _PUBLISHED:
             value = getattr(result, name)
