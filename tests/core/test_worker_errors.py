@@ -162,13 +162,19 @@ def test_auto_publishes_the_pool_and_adds_its_doubt_to_the_error():
     np.testing.assert_allclose(fit.worker_accuracy_error_, np.hypot(error, shift))
 
 
+def made(method):
+    """Return a method without a choice, which depends on the order of the tasks."""
+    options = {"candidates": ["hierarchical-dawid-skene"]} if method == "auto" else {}
+    return get_method(method)(**options)
+
+
 @pytest.mark.parametrize("method", ["auto", "hierarchical-dawid-skene", "one-coin"])
 def test_a_pack_has_the_errors_of_memory(tmp_path, method):
     crowd = simulate.crowd(200, 12 * simulate.OneCoinWorkers(6, 2), simulate.PerTask(4)).labels
     write_table(tmp_path / "crowd.csv", crowd.to_dict())
     wc.pack(tmp_path / "crowd.csv", tmp_path / "crowd.pack")
-    here = get_method(method)()._fit_without_checks(wc.read(tmp_path / "crowd.pack"))
-    there = wc.fit_pack(get_method(method)(), tmp_path / "crowd.pack").worker_columns()
+    here = made(method)._fit_without_checks(wc.read(tmp_path / "crowd.pack"))
+    there = wc.fit_pack(made(method), tmp_path / "crowd.pack").worker_columns()
     assert there["worker"].tolist() == here.workers_.tolist()
     np.testing.assert_allclose(there["accuracy"], here.worker_accuracy_, rtol=1e-6)
     np.testing.assert_allclose(there["standard_error"], here.worker_accuracy_error_, rtol=1e-6)

@@ -20,7 +20,15 @@ from wisecrowd.core.exceptions import (
 from wisecrowd.core.frames import as_frame, frame_library
 from wisecrowd.core.kinds import IN_BLOCK, LABELS, Kind, get_kind
 from wisecrowd.core.messages.descriptions import suggestion
-from wisecrowd.core.saved_attributes import COUNT, FINDINGS, FLAG, HISTORY, TEXTS, Saved
+from wisecrowd.core.saved_attributes import (
+    COUNT,
+    FINDINGS,
+    FLAG,
+    HISTORY,
+    SAW_GOLD,
+    TEXTS,
+    Saved,
+)
 
 if TYPE_CHECKING:
     from wisecrowd.inference.label_law import LabelLaw
@@ -39,6 +47,7 @@ class Estimator:
         "history_": HISTORY,
         "findings_": FINDINGS,
         "warnings_": TEXTS,
+        "saw_gold_": SAW_GOLD,
     }
 
     @classmethod

@@ -79,7 +79,7 @@ def worker_evidence(labels: Any, probas: Any) -> WorkerEvidence:
     for start in range(0, labels.n_annotations, CHUNK):  # limits memory
         rows = slice(start, start + CHUNK)
         worker = labels.worker[rows]
-        r = _own_probabilities(probas, labels.task[rows], labels.label[rows])
+        r = own_probabilities(probas, labels.task[rows], labels.label[rows])
         weight = None if labels.weight is None else labels.weight[rows]
         total += np.bincount(worker, weight, J)
         right += np.bincount(worker, r if weight is None else r * weight, J)
@@ -88,7 +88,8 @@ def worker_evidence(labels: Any, probas: Any) -> WorkerEvidence:
     return WorkerEvidence(total, right, unsure)
 
 
-def _own_probabilities(probas: Any, task: NDArray[Any], label: NDArray[Any]) -> Floats:
+def own_probabilities(probas: Any, task: NDArray[Any], label: NDArray[Any]) -> Floats:
+    """Return the probability of each label under the posterior (n_tasks, n_classes) of its task."""
     if hasattr(probas, "tocsr"):
         return np.asarray(probas[task, label], dtype=np.float64).ravel()
     cell = task * np.int64(probas.shape[1]) + label  # faster than two indices
@@ -104,7 +105,7 @@ def accuracy_and_error(accuracy: Floats, evidence: WorkerEvidence) -> tuple[Floa
     --------
     >>> evidence = WorkerEvidence(np.array([100.0, 0.0]), np.array([80.0, 0.0]), np.zeros(2))
     >>> accuracy_and_error(np.array([0.8, 0.5]), evidence)
-    (array([0.8, 0.8]), array([0.03950618, 0.25      ]))
+    (array([0.8, 0.8]), array([0.03949763, 0.25      ]))
     """
     total = evidence.total
     if not (total > 0).any():

@@ -260,6 +260,7 @@ class CrowdClassifier(Estimator):
         self.worker_accuracy_, self.worker_accuracy_error_ = accuracy_and_error(
             accuracy_of(confusion, self.class_prior_), worker_evidence(labels, probas)
         )
+        self.saw_gold_ = bool(len(known))
         self.n_iter_, self.converged_ = result.n_iter, result.converged
         self.history_ = result.history
         collapse: list[Finding] = []

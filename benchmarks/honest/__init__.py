@@ -1,0 +1,1 @@
+"""What is claimed of classes without known answers, compared with the truth on real crowds."""
