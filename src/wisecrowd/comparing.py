@@ -81,8 +81,7 @@ def compare(
         - ``near_best``: whether the score is within one standard error of the difference from the
           best score,
         - ``recommended``: whether it is the best of several scores,
-        - ``accuracy_expected``: the mean confidence of the labels. It is the method's own claim and
-          often too high,
+        - ``mean_confidence``: what the labels say about themselves, not an estimate of accuracy,
         - ``agreement``: the mean share of tasks on which another method agrees.
 
     Examples

@@ -7,7 +7,7 @@ import pytest
 
 from wisecrowd import simulate
 from wisecrowd.aggregation import GLAD, Auto, DawidSkene, MajorityVote
-from wisecrowd.audit.accuracy import estimate_accuracy
+from wisecrowd.audit.confidence import measure_confidence
 from wisecrowd.audit.crowd_audit import audit_crowd
 from wisecrowd.audit.default_fit import fit_or_default, fit_with_law
 from wisecrowd.audit.drift import find_drift
@@ -43,22 +43,20 @@ def test_a_given_fit_is_kept_where_it_serves(labels, default_fits):
 
 
 def test_an_audit_of_a_vote_shares_one_fit_with_a_law(labels, default_fits):
-    parts = ["spammers", "label-distribution", "identifiability", "accuracy"]
+    parts = ["spammers", "label-distribution", "identifiability", "confidence"]
     vote = MajorityVote().fit(labels)
-    found = audit_crowd(labels, fit=vote, parts=parts, options={"accuracy": {"n_simulations": 3}})
+    found = audit_crowd(labels, fit=vote, parts=parts)
     assert sum(data is labels for data in default_fits) == 1
-    assert found["accuracy"].value[0] == pytest.approx(vote.confidence_.mean())
+    assert found["confidence"].mean_confidence == pytest.approx(vote.confidence_.mean())
     plain = audit_crowd(labels, parts=["spammers"])
     np.testing.assert_array_equal(found["spammers"].capacity, plain["spammers"].capacity)
 
 
-def test_a_given_source_changes_nothing_but_the_number_of_fits(labels, default_fits):
-    vote, source = MajorityVote().fit(labels), Auto().fit(labels)
-    given = estimate_accuracy(labels, fit=vote, source=source, n_simulations=3)
-    assert len(default_fits) == 3
-    np.testing.assert_array_equal(
-        given.value, estimate_accuracy(labels, fit=vote, n_simulations=3).value
-    )
+def test_a_given_source_is_used_instead_of_another_fit(labels, default_fits):
+    source = DawidSkene().fit(labels)
+    found = measure_confidence(labels, source=source)
+    assert default_fits == []
+    assert found.mean_confidence == pytest.approx(source.confidence_.mean())
 
 
 def test_parts_accept_fits_without_confusion_matrices(labels):

@@ -19,7 +19,7 @@ LOCATIONS = {
     "collapse_clones": "clones",
     "drop_after": "late_labels",
     "doubt_fit": "fit",  # the previous name of check_fit
-    "estimate_accuracy": "accuracy",
+    "measure_confidence": "confidence",
     "find_attacked_tasks": "attacked_tasks",
     "find_bad_voters": "pair_voters",
     "find_biased_graders": "ordered_bias",
@@ -54,12 +54,12 @@ LOCATIONS = {
 }
 
 if TYPE_CHECKING:
-    from wisecrowd.audit.accuracy import estimate_accuracy as estimate_accuracy
     from wisecrowd.audit.agreement_report import measure_agreement as measure_agreement
     from wisecrowd.audit.attacked_tasks import find_attacked_tasks as find_attacked_tasks
     from wisecrowd.audit.clones import collapse_clones as collapse_clones
     from wisecrowd.audit.clones import find_clones as find_clones
     from wisecrowd.audit.collusion import find_collusion as find_collusion
+    from wisecrowd.audit.confidence import measure_confidence as measure_confidence
     from wisecrowd.audit.contradictions import find_contradictions as find_contradictions
     from wisecrowd.audit.crowd_audit import Audit as Audit
     from wisecrowd.audit.crowd_audit import Findings as Findings

@@ -49,7 +49,7 @@ CLASSES = AuditPlan(
         "rare-classes": "wisecrowd.audit.rare_classes:find_rare_classes",
         "group-gaps": "wisecrowd.audit.group_gaps:find_group_gaps",
         "agreement": "wisecrowd.audit.agreement_report:measure_agreement",
-        "accuracy": "wisecrowd.audit.accuracy:estimate_accuracy",
+        "confidence": "wisecrowd.audit.confidence:measure_confidence",
         "identifiability": "wisecrowd.audit.identifiability:identifiability_report",
         "fit": "wisecrowd.audit.fit:check_fit",
     },
@@ -61,7 +61,7 @@ CLASSES = AuditPlan(
 )
 ORDERED = AuditPlan(
     parts={
-        **{name: part for name, part in CLASSES.parts.items() if name != "accuracy"},
+        **{name: part for name, part in CLASSES.parts.items() if name != "confidence"},
         "spammers": "wisecrowd.audit.ordered_spammers:find_ordered_spammers",
         "fit": "wisecrowd.audit.ordered_fit:check_ordered_fit",
         "agreement": "wisecrowd.audit.ordered_agreement:measure_ordered_agreement",

@@ -41,7 +41,7 @@ def evaluate_texts(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
     scores = text_scores([known[task] for task in tasks], [found[task][0] for task in tasks])
     sure = [found[task][1] for task in tasks]
     if all(one == one for one in sure):
-        scores["accuracy_expected"] = float(np.mean(sure))
+        scores["mean_confidence"] = float(np.mean(sure))
     return Evaluation(scores, len(tasks), len(found), "tasks")
 
 

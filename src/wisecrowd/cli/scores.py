@@ -30,7 +30,7 @@ HEADINGS = {
     "pair_accuracy": "pair accuracy",
     "held_out_score": "held-out score",
     "standard_error": "± SE",
-    "accuracy_expected": "expected accuracy",
+    "mean_confidence": "mean confidence",
     "expected_error": "expected error",
     "cpu_seconds": "CPU seconds",
     "span_f1": "span F1",

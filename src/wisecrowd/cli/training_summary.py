@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SHOWN = 3  # of the best workers, and of the worst
 # Columns that order workers, the first that a method has; in noise the lowest value is the best.
-QUALITY = {"accuracy": False, "reliability": False, "noise": True}
+QUALITY = {"agreement_with_result": False, "reliability": False, "noise": True}
 INTERRUPTED = "interrupted-training"  # finding of a fit that Ctrl-C ended
 Row = dict[str, Any]
 

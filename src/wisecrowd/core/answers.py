@@ -105,6 +105,20 @@ class Answers:
         return ""
 
 
+def agreement_columns(learned: Learned) -> Columns:
+    """Return how far workers agree with the result, and the standard error under the model.
+
+    This is ``worker_accuracy_``. It is the accuracy of a worker only as far as the results are
+    right: for workers with 100 labels or more it was 7 to 9 points too high in published crowds,
+    and 1.96 standard errors around it held the true share in 46% of the cases. Known answers
+    correct it.
+    """
+    return {
+        "agreement_with_result": learned["worker_accuracy_"],
+        "standard_error": learned["worker_accuracy_error_"],
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class ClassAnswers(Answers):
     """One class per task, and the probability of every class.
@@ -178,14 +192,8 @@ class ClassAnswers(Answers):
 
     @classmethod
     def worker_columns(cls, learned: Learned) -> Columns:
-        """Return the accuracy with its standard error and 95% interval."""
-        accuracy, error = learned["worker_accuracy_"], learned["worker_accuracy_error_"]
-        return {
-            "accuracy": accuracy,
-            "standard_error": error,
-            "accuracy_low": np.clip(accuracy - 1.96 * error, 0, 1),
-            "accuracy_high": np.clip(accuracy + 1.96 * error, 0, 1),
-        }
+        """Return the agreement with the result and its standard error."""
+        return agreement_columns(learned)
 
     @classmethod
     def soft_columns(cls, learned: Learned) -> Columns:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.answers import Answers, Columns, Learned
+from wisecrowd.core.answers import Answers, Columns, Learned, agreement_columns
 from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import encode, lookup
@@ -113,13 +113,9 @@ class ClusterAnswers(Answers):
 
     @classmethod
     def worker_columns(cls, learned: Learned) -> Columns:
-        """Return accuracy with its interval, and the rates of right answers by kind of pair."""
-        accuracy, error = learned["worker_accuracy_"], learned["worker_accuracy_error_"]
+        """Return the agreement, and the rates of right answers by kind of pair."""
         return {
-            "accuracy": accuracy,
-            "standard_error": error,
-            "accuracy_low": np.clip(accuracy - 1.96 * error, 0, 1),
-            "accuracy_high": np.clip(accuracy + 1.96 * error, 0, 1),
+            **agreement_columns(learned),
             "same_rate": learned["same_rate_"],
             "different_rate": learned["different_rate_"],
         }

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.answers import Answers, Columns, Learned
+from wisecrowd.core.answers import Answers, Columns, Learned, agreement_columns
 from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
@@ -18,7 +18,6 @@ from wisecrowd.core.saved_attributes import Saved, SavedArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-TWO_SIDED_95 = 1.959963984540054  # quantile .975 of the standard normal
 ELO_MEAN, ELO_PER_LOGIT = 1000.0, 400 / np.log(10)
 
 
@@ -136,15 +135,8 @@ class ItemAnswers(Answers):
 
     @classmethod
     def worker_columns(cls, learned: Learned) -> Columns:
-        """Return accuracy, discrimination, side and tie threshold, if the method has them."""
-        columns: Columns = {}
-        if "worker_accuracy_" in learned:
-            accuracy, error = learned["worker_accuracy_"], learned["worker_accuracy_error_"]
-            columns = {
-                "accuracy": accuracy, "standard_error": error,
-                "accuracy_low": np.clip(accuracy - TWO_SIDED_95 * error, 0, 1),
-                "accuracy_high": np.clip(accuracy + TWO_SIDED_95 * error, 0, 1),
-            }  # fmt: skip
+        """Return agreement, discrimination, side and tie threshold, if the method has them."""
+        columns = agreement_columns(learned) if "worker_accuracy_" in learned else {}
         names = {
             "reliability": "reliability_", "discrimination": "discrimination_", "side": "side_",
             "tie_threshold": "tie_threshold_",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.answers import Answers, Columns, Learned
+from wisecrowd.core.answers import Answers, Columns, Learned, agreement_columns
 from wisecrowd.core.mask_truth import known_masks, mean_iou
 from wisecrowd.core.result import TIE
 from wisecrowd.core.run_lengths import Runs, counts_of_runs, joined_runs, rle_texts
@@ -128,13 +128,9 @@ class MaskAnswers(Answers):
 
     @classmethod
     def worker_columns(cls, learned: Learned) -> Columns:
-        """Return accuracy of pixels, rates inside and outside, and overlap with the answers."""
-        accuracy, error = learned["worker_accuracy_"], learned["worker_accuracy_error_"]
+        """Return agreement of pixels, rates inside and outside, and overlap with the answers."""
         return {
-            "accuracy": accuracy,
-            "standard_error": error,
-            "accuracy_low": np.clip(accuracy - 1.96 * error, 0, 1),
-            "accuracy_high": np.clip(accuracy + 1.96 * error, 0, 1),
+            **agreement_columns(learned),
             "sensitivity": learned["sensitivity_"],
             "specificity": learned["specificity_"],
             "iou": learned["worker_iou_"],

@@ -65,7 +65,7 @@ class OrderedAnswers(ClassAnswers):
 
     @classmethod
     def worker_columns(cls, learned: Learned) -> Columns:
-        """Return accuracy, bias, spread and the rates at each cut, if the method has them."""
+        """Return agreement, bias, spread and the rates at each cut, if the method has them."""
         columns = super().worker_columns(learned) if "worker_accuracy_" in learned else {}
         names = {"bias": "bias_", "spread": "spread_"}
         columns |= {c: learned[name] for c, name in names.items() if name in learned}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.answers import Answers, Columns, Learned
+from wisecrowd.core.answers import Answers, Columns, Learned, agreement_columns
 from wisecrowd.core.one_worker import capped_rows
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.sequence_truth import known_tags
@@ -119,13 +119,9 @@ class SequenceAnswers(Answers):
 
     @classmethod
     def worker_columns(cls, learned: Learned) -> Columns:
-        """Return accuracy of tags, precision and recall of spans, and counts of their errors."""
-        accuracy, error = learned["worker_accuracy_"], learned["worker_accuracy_error_"]
+        """Return agreement of tags, precision and recall of spans, and counts of their errors."""
         return {
-            "accuracy": accuracy,
-            "standard_error": error,
-            "accuracy_low": np.clip(accuracy - 1.96 * error, 0, 1),
-            "accuracy_high": np.clip(accuracy + 1.96 * error, 0, 1),
+            **agreement_columns(learned),
             "span_precision": learned["span_precision_"],
             "span_recall": learned["span_recall_"],
             **dict(zip(SPAN_ERRORS, learned["span_errors_"].T, strict=True)),

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.answers import Answers, Columns, Learned
+from wisecrowd.core.answers import Answers, Columns, Learned, agreement_columns
 from wisecrowd.core.one_worker import capped_shares
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.set_scores import set_scores
@@ -90,13 +90,9 @@ class SetAnswers(Answers):
 
     @classmethod
     def worker_columns(cls, learned: Learned) -> Columns:
-        """Return accuracy, sensitivity, false alarms, and set sizes beside the crowd's."""
-        accuracy, error = learned["worker_accuracy_"], learned["worker_accuracy_error_"]
+        """Return agreement, sensitivity, false alarms, and set sizes beside the crowd's."""
         return {
-            "accuracy": accuracy,
-            "standard_error": error,
-            "accuracy_low": np.clip(accuracy - 1.96 * error, 0, 1),
-            "accuracy_high": np.clip(accuracy + 1.96 * error, 0, 1),
+            **agreement_columns(learned),
             "sensitivity": learned["worker_sensitivity_"],
             "false_alarms": learned["worker_false_alarm_"],
             "set_size": learned["set_size_"],

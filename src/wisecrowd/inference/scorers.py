@@ -118,12 +118,12 @@ class ClassScorer:
     with_truth: ClassVar[tuple[str, ...]] = (
         "accuracy", "balanced_accuracy", "macro_f1", "log_loss", "expected_calibration_error",
     )  # fmt: skip
-    claims: ClassVar[tuple[str, ...]] = ("accuracy_expected",)
+    claims: ClassVar[tuple[str, ...]] = ("mean_confidence",)
     explanations: ClassVar[tuple[str, ...]] = (
         "held-out score: mean log-probability of labels that were hidden from the fit, given by "
         "one common model of workers; higher is better; ± SE is its standard error over tasks",
         NEAR_BEST,
-        "expected accuracy: mean confidence of the labels, the method's own claim, often too high",
+        "mean confidence: what the labels say about themselves, not an estimate of accuracy",
     )
 
     def match(self, truth: Any, data: CrowdLabels) -> MatchedTruth | None:
@@ -151,7 +151,7 @@ class ClassScorer:
     def claim(self, model: Any, data: CrowdLabels) -> dict[str, float]:
         """Return the mean confidence of the labels."""
         labelled = data.labels_per_task > 0
-        return {"accuracy_expected": float(np.mean(model.confidence_[labelled]))}
+        return {"mean_confidence": float(np.mean(model.confidence_[labelled]))}
 
     def agreement(self, one: Any, other: Any) -> float:
         """Return the share of tasks with the same label."""
@@ -335,12 +335,12 @@ class SameScorer:
     """Scores of methods that take votes on sameness."""
 
     with_truth: ClassVar[tuple[str, ...]] = ("matched_accuracy", "adjusted_rand_index")
-    claims: ClassVar[tuple[str, ...]] = ("accuracy_expected",)
+    claims: ClassVar[tuple[str, ...]] = ("mean_confidence",)
     explanations: ClassVar[tuple[str, ...]] = (
         "held-out score: mean log-probability of votes that were hidden from the fit; higher is "
         "better; ± SE is its standard error over workers",
         NEAR_BEST,
-        "expected accuracy: mean probability of the clusters, the method's own claim, which is "
+        "mean confidence: mean probability of the clusters, the method's own claim, which is "
         "about the clusters that workers see",
     )
 
@@ -364,7 +364,7 @@ class SameScorer:
     def claim(self, model: Any, data: CrowdSame) -> dict[str, float]:
         """Return the mean probability of the clusters of items with votes."""
         voted = data.comparisons_per_item > 0
-        return {"accuracy_expected": float(np.mean(model.probability_[voted]))}
+        return {"mean_confidence": float(np.mean(model.probability_[voted]))}
 
     def agreement(self, one: Any, other: Any) -> float:
         """Return the adjusted Rand index of the clusters."""
@@ -377,12 +377,12 @@ class TextScorer:
     with_truth: ClassVar[tuple[str, ...]] = (
         "word_accuracy", "word_error_rate", "character_error_rate", "exact_texts",
     )  # fmt: skip
-    claims: ClassVar[tuple[str, ...]] = ("accuracy_expected",)
+    claims: ClassVar[tuple[str, ...]] = ("mean_confidence",)
     explanations: ClassVar[tuple[str, ...]] = (
         "held-out score: mean share of words in which answers that were hidden from the fit agree "
         "with its text; higher is better; ± SE is its standard error over tasks",
         NEAR_BEST,
-        "expected accuracy: mean expected share of right words, the method's own claim",
+        "mean confidence: mean agreement on the words, the method's own claim",
     )
 
     def match(self, truth: Any, data: CrowdTexts) -> Any:
@@ -405,7 +405,7 @@ class TextScorer:
     def claim(self, model: Any, data: CrowdTexts) -> dict[str, float]:
         """Return the mean expected share of right words."""
         labelled = data.labels_per_task > 0
-        return {"accuracy_expected": float(np.mean(model.confidence_[labelled]))}
+        return {"mean_confidence": float(np.mean(model.confidence_[labelled]))}
 
     def agreement(self, one: Any, other: Any) -> float:
         """Return the mean share of words that agree."""

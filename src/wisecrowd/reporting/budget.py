@@ -1,12 +1,13 @@
-r"""Expected accuracy with fewer and with more labels per task.
+r"""Confidence with fewer and with more labels per task.
 
 Workers keep the label law of the fit. For fewer labels, m labels of each task are drawn at random
 and its posterior is computed from these alone. For more labels, a class is drawn from each task's
 posterior, additional labels are simulated, and the posterior is updated; workers are drawn by their
-label counts. In both cases the mean of the largest probability is the expected accuracy. The
-audit estimates the over-confidence at the present number of labels, which is then corrected. For
-fewer labels the correction is proportional to their number, because a single label causes little
-over-confidence. For more labels the error is multiplied by its present factor.
+label counts. The mean of the largest probability is then scaled to the mean confidence of the
+results, which may be lower than what the law claims. For fewer labels the correction is
+proportional to their number. For more labels the distance from 1 is multiplied by its present
+factor. None of this is an estimate of accuracy; where classes are known, the share of right results
+stands beside it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MOST_MORE = 12  # additional labels per task
 
 
 def budget(study: Study) -> dict[str, Any] | None:
-    """Return accuracy against labels per task; None if the confusion matrices are too large."""
+    """Return confidence against labels per task; None if the confusion matrices are too large."""
     labels = study.labels
     if labels.n_classes < 2 or not study.has_confusion:
         return None
@@ -47,15 +48,14 @@ def budget(study: Study) -> dict[str, Any] | None:
     points = _fewer(study, crowd, tasks, law, rng)
     points.append({"labels": at, "claimed": claimed, "measured": _measured(study, tasks, reported)})
     points += _more(study, tasks, now, at, law, rng)
-    estimate: Any = study.audit.parts.get("accuracy")
-    value = claimed if estimate is None else float(estimate.best[0])
+    value = float(np.mean(study.blind.confidence_[labelled]))
     factor = (1 - value) / max(1 - claimed, 1e-9)
     for point in points:
         if point["labels"] > at:
             corrected = 1 - factor * (1 - point["claimed"])
         else:
             corrected = point["claimed"] - (claimed - value) * point["labels"] / at
-        point["accuracy"] = float(np.clip(corrected, 0, 1))
+        point["confidence"] = float(np.clip(corrected, 0, 1))
     cost = _cost(study)
     return {
         "now": at,
@@ -63,28 +63,26 @@ def budget(study: Study) -> dict[str, Any] | None:
         "factor": factor,
         "cost_per_label": cost,
         "points": points,
-        "next": _next(study, labelled, law, value, cost),
+        "next": _next(study, labelled, law, factor, cost),
     }
 
 
 def _next(
-    study: Study, labelled: Any, law: LabelLaw, value: float, cost: float | None
+    study: Study, labelled: Any, law: LabelLaw, factor: float, cost: float | None
 ) -> dict[str, Any]:
     """Return what the next labels would buy, for all tasks."""
     labels = study.labels
     everything = np.ones(labels.n_annotations, dtype=bool)
     now = _posterior(labels, np.arange(labels.n_tasks), everything, law)[labelled]
     busy = labels.labels_per_worker / labels.n_annotations
-    found = next_labels(now, law, labelled, busy, value, labels.n_annotations, study.seed)
-    gain, even = (found[name] / len(labelled) for name in ("gain", "gain_even"))
+    found = next_labels(now, law, labelled, busy, labels.n_annotations, study.seed)
+    before, after, even = (
+        1 - factor * (1 - found[name]) for name in ("before", "after", "after_even")
+    )
     paid = None if cost is None else cost * found["n"]
-    return found | {
-        "before": value,
-        "after": value + gain,
-        "after_even": value + even,
-        "cost": paid,
-        "cost_per_gain": paid / found["gain"] if paid and found["gain"] >= 1 else None,
-    }
+    return {
+        "n": found["n"], "before": before, "after": after, "after_even": even, "cost": paid,
+    }  # fmt: skip
 
 
 def _posterior(crowd: Any, tasks: Any, keep: Any, law: LabelLaw) -> Floats:

@@ -12,11 +12,11 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.kinds import LABELS
 
 SCHEMA = "wisecrowd-report"
-VERSION = 1  # increased when a name or a meaning changes, but not for new names
+VERSION = 2  # increased when a name or a meaning changes, but not for new names
 
 # The value of a worker that has an interval from ``low`` to ``high``, by kind.
 WORKER_VALUES = {
-    LABELS: "accuracy", "ordered": "accuracy", "sequences": "agreement", "boxes": "detection",
+    LABELS: "accuracy", "sequences": "agreement", "boxes": "detection",
     "masks": "ratio", "texts": "error_rate",
 }  # fmt: skip
 _SAME = 1e-9  # relative difference that is rounding
@@ -75,7 +75,7 @@ def report_schema() -> dict[str, Any]:
     Examples
     --------
     >>> report_schema()["properties"]["version"]
-    {'const': 1}
+    {'const': 2}
     """
     text = files("wisecrowd.reporting").joinpath("report.schema.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)

@@ -220,20 +220,24 @@ def _counts(low: float, high: float) -> list[float]:
 def quality_against_volume(
     rows: Sequence[dict[str, Any]], guessing: float | None = None
 ) -> Chart | None:
-    """Return a chart of workers as dots, with their intervals as bars."""
-    known = [n for n, r in enumerate(rows) if r["accuracy"] is not None and r["n_labels"] > 0]
+    """Return a chart of workers as dots; intervals, which known answers give, are bars."""
+    known = [n for n, r in enumerate(rows) if _share(r) is not None and r["n_labels"] > 0]
     if not known:
         return None
+    shares = {n: float(_share(rows[n]) or 0.0) for n in known}
+    words = "share of right labels" if "accuracy" in rows[known[0]] else "agreement with the result"
     volume = [rows[n]["n_labels"] for n in known]
     log = max(volume) >= LEAST_RATIO * min(volume)
     x = Scale(min(volume), max(volume), INSET, WIDTH - INSET, log=log)
-    lows = [rows[n]["accuracy"] if rows[n]["low"] is None else rows[n]["low"] for n in known]
-    y, y_ticks = _share_axis(min(lows), 1.0)
+    ends = {n: (rows[n].get("low"), rows[n].get("high")) for n in known}
+    y, y_ticks = _share_axis(
+        min(shares[n] if ends[n][0] is None else ends[n][0] for n in known), 1.0
+    )
     lines = [
         Line("".join(
-            path_of([(x(row["n_labels"]), y(row["low"])), (x(row["n_labels"]), y(row["high"]))])
-            for row in (rows[n] for n in known)
-            if row["low"] is not None and tone_of(row) == tone
+            path_of([(x(rows[n]["n_labels"]), y(end)) for end in ends[n]])
+            for n in known
+            if ends[n][0] is not None and tone_of(rows[n]) == tone
         ), f"interval {tone}")
         for tone in ("", "warn", "bad")
     ]  # fmt: skip
@@ -241,8 +245,8 @@ def quality_against_volume(
         lines.append(Line(path_of([(0, y(guessing)), (WIDTH, y(guessing))]), "ideal"))
     points = [
         Point(
-            x(row["n_labels"]), y(row["accuracy"]),
-            f"{isolated(row['worker'])}: {100 * row['accuracy']:.0f} % right, "
+            x(row["n_labels"]), y(shares[n]),
+            f"{isolated(row['worker'])}: {words} {100 * shares[n]:.0f} %, "
             f"{row['n_labels']} labels{found_of(row)}",
             tone_of(row), n,
         )
@@ -250,13 +254,18 @@ def quality_against_volume(
     ]  # fmt: skip
     marks = (_powers if log else _counts)(min(volume), max(volume)) or [float(min(volume))]
     return Chart(
-        f"{len(known)} workers: estimated accuracy against number of labels; the table has the "
-        "same numbers.",
-        f"labels given{' (logarithmic)' if log else ''}", "estimated accuracy",
+        f"{len(known)} workers: {words} against number of labels; the table has the same numbers.",
+        f"labels given{' (logarithmic)' if log else ''}", words,
         x_ticks=[Tick(x(v), f"{v:g}") for v in marks],
         y_ticks=y_ticks, lines=lines, points=points,
         names=names_beside(points, [rows[n]["worker"] for n in known]),
     )  # fmt: skip
+
+
+def _share(row: dict[str, Any]) -> float | None:
+    """Return the share of a worker's labels that is right by known answers, or that agrees."""
+    value: float | None = row["accuracy"] if "accuracy" in row else row["agreement_with_result"]
+    return value
 
 
 def found_of(row: dict[str, Any]) -> str:
@@ -320,18 +329,18 @@ def reliability(rows: Sequence[dict[str, Any]]) -> Chart:
 
 
 def budget_curve(points: Sequence[dict[str, Any]], now: float) -> Chart:
-    """Return a chart of expected accuracy against labels per task; the simulated part is dashed."""
+    """Return a chart of mean confidence against labels per task; the simulated part is dashed."""
     measured = [p for p in points if p["measured"] is not None]
-    values = [p["accuracy"] for p in points] + [p["measured"] for p in measured]
+    values = [p["confidence"] for p in points] + [p["measured"] for p in measured]
     y, y_ticks = _share_axis(min(values), max(values))
     last = max(p["labels"] for p in points)
     x = Scale(0, last, 0, WIDTH - INSET)
-    past = [(x(p["labels"]), y(p["accuracy"])) for p in points if p["labels"] <= now + 1e-9]
-    future = [(x(p["labels"]), y(p["accuracy"])) for p in points if p["labels"] >= now - 1e-9]
+    past = [(x(p["labels"]), y(p["confidence"])) for p in points if p["labels"] <= now + 1e-9]
+    future = [(x(p["labels"]), y(p["confidence"])) for p in points if p["labels"] >= now - 1e-9]
     step = max(1, int(np.ceil(last / 10)))
     return Chart(
-        "Expected accuracy against labels per task; the vertical line is the current number.",
-        "labels per task", "accuracy",
+        "Mean confidence against labels per task; the vertical line is the current number.",
+        "labels per task", "mean confidence",
         x_ticks=[Tick(x(v), str(v)) for v in range(0, int(last) + 1, step)],
         y_ticks=y_ticks,
         lines=[
@@ -340,7 +349,7 @@ def budget_curve(points: Sequence[dict[str, Any]], now: float) -> Chart:
             Line(path_of(future), "simulated"),
         ],
         points=[
-            Point(x(p["labels"]), y(p["accuracy"]), f"{p['labels']:.1f} labels per task")
+            Point(x(p["labels"]), y(p["confidence"]), f"{p['labels']:.1f} labels per task")
             for p in points
         ]
         + [

@@ -132,7 +132,7 @@ def report(
 ) -> Report:
     """Create a report on a crowd, and write it if a path is given.
 
-    The report is one HTML file that needs no network. It shows the accuracy of the labels, next
+    The report is one HTML file that needs no network. It shows what the labels claim, next
     steps, workers, hard tasks, confused classes, suspected collusion, a comparison of methods,
     calibration, the value of more labels, and how to reproduce it; groups of tasks if these have
     attributes. Needs the extra ``report``.

@@ -92,8 +92,7 @@ def _shortcuts(study: Study) -> list[str]:
         return []
     return [
         "The data set is large: intervals of agreement use "
-        f"{options['agreement']['n_replicates']} bootstrap samples, and the accuracy uses "
-        f"{options['accuracy']['n_simulations']} simulated crowds.",
+        f"{options['agreement']['n_replicates']} bootstrap samples.",
         *(
             ["The shrinkage of the label covariance was chosen on a sample of the workers."]
             if "spammers" in options

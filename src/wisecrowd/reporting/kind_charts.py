@@ -150,7 +150,7 @@ def error_rates(rows: Sequence[Row]) -> Chart | None:
 def shares_of_right_votes(rows: Sequence[Row]) -> Chart | None:
     """Return a chart of the shares of workers' votes that agree with the clusters."""
     label = "share of votes that agree with the clusters"
-    return _of_workers(rows, "accuracy", "agreement", "votes", label)
+    return _of_workers(rows, "agreement_with_result", "agreement", "votes", label)
 
 
 def extent_of_workers(rows: Sequence[Row]) -> Chart | None:

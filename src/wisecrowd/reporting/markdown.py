@@ -11,14 +11,21 @@ from wisecrowd.reporting.text import SENTENCE, SHORT, count, number, percent, sh
 
 MOST_FINDINGS = 10
 MOST_WORKERS = 10
+AGREEMENT = "agreement with the result"
 # Names of the verdict in words; others are their own words.
 WORDS = {
     "n_labels": "labels", "n_tasks": "tasks", "n_workers": "workers", "n_classes": "classes",
-    "n_items": "items", "accuracy": "estimated accuracy", "measured": "measured accuracy",
+    "n_items": "items", "measured": "accuracy by known answers",
     "agreement": "agreement", "certain": "share of confident labels", "spend": "cost",
     "n_unlabelled": "tasks without labels",
 }  # fmt: skip
-SHARES = {"accuracy", "measured", "certain", "confidence", "detection"}  # shown as percentages
+SHARES = {
+    "mean_confidence",
+    "measured",
+    "certain",
+    "confidence",
+    "detection",
+}  # shown as percentages
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
 
 
@@ -61,10 +68,21 @@ def escaped(value: Any, limit: int = SENTENCE) -> str:
 def _verdict(summary: Mapping[str, Any]) -> str:
     rows = []
     for name, entry in summary["verdict"].items():
+        if name in ("context", "measured"):  # a sentence says it
+            continue
         text = _shown_entry(name, entry)
         if text is not None:
             rows.append((WORDS.get(name, name.replace("_", " ")), text))
-    return _table(("", ""), rows)
+    return "\n\n".join([*_claim(summary["verdict"]), _table(("", ""), rows)])
+
+
+def _claim(verdict: Mapping[str, Any]) -> Iterable[str]:
+    """Yield what is right by known answers or, without any, what the confidence means."""
+    measured = verdict.get("measured")
+    if measured and "text" in measured:
+        yield measured["text"]
+    elif "context" in verdict:
+        yield f"Mean confidence {percent(verdict['mean_confidence'], 0)}. {verdict['context']}"
 
 
 def _shown_entry(name: str, entry: Any) -> str | None:
@@ -117,13 +135,13 @@ def _workers(summary: Mapping[str, Any]) -> str:
     flagged = [row for row in rows if row.get("flags")]
     if not flagged:
         return ""
-    with_accuracy = summary.get("kind", LABELS) == LABELS
-    header = ("worker", "labels", "findings", *(["accuracy"] if with_accuracy else []))
+    of_classes = summary.get("kind", LABELS) == LABELS
+    header = ("worker", "labels", "findings", *([AGREEMENT] if of_classes else []))
     body = [
         (
             escaped(row["worker"], SHORT), count(row["n_labels"]),
             escaped(", ".join(row["flags"])),
-            *([percent(row.get("accuracy"), 0)] if with_accuracy else []),
+            *([percent(row.get("agreement_with_result"), 0)] if of_classes else []),
         )
         for row in flagged[:MOST_WORKERS]
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Money and time: what right labels cost, whom to thank, and whom to give no more tasks."""
+"""Money and time: what good labels cost, whom to thank, and whom to give no more tasks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def with_cost(data: Any, cost: float) -> Any:
 
 
 def money(study: Any) -> dict[str, Any] | None:
-    """Return costs and durations by right label, and workers to thank and to stop.
+    """Return costs and durations by good label, and workers to thank and to stop.
 
     It is None if the labels have neither costs nor durations.
     """
@@ -58,8 +58,8 @@ def money(study: Any) -> dict[str, Any] | None:
         return None
     flags = flags_by_worker(study)
     table = study.fit.worker_columns()
-    accuracy = np.asarray(table["accuracy"], float) if "accuracy" in table else None
-    by_worker = _Workers(study, accuracy, flags)
+    share = table.get("agreement_with_result")
+    by_worker = _Workers(study, None if share is None else np.asarray(share, float), flags)
     right = _right_tasks(study)
     return {
         "spend": paid,
@@ -84,25 +84,25 @@ def _durations(study: Any) -> dict[str, float] | None:
 
 
 def _right_tasks(study: Any) -> float | None:
-    """Return the estimated number of right results, of classes; None if it is not estimated."""
-    estimate = study.audit.parts.get("accuracy")
-    if estimate is None:
+    """Return the number of right results by known classes; None without any."""
+    measured = study.audit.parts.get("confidence")
+    if measured is None or not measured.n_gold:
         return None
-    return float(estimate.best[0]) * int((study.labels.labels_per_task > 0).sum())
+    return float(measured.accuracy * measured.n_tasks)
 
 
 class _Workers:
     """Sums over groups of workers."""
 
-    def __init__(self, study: Any, accuracy: Floats | None, flags: Any) -> None:
+    def __init__(self, study: Any, agreement: Floats | None, flags: Any) -> None:
         labels = study.labels
-        self.labels, self.accuracy, self.flags = labels, accuracy, flags
+        self.labels, self.agreement, self.flags = labels, agreement, flags
         self.n = labels.labels_per_worker
         n_classes = getattr(labels, "n_classes", 0)
         chance = 1 / n_classes if n_classes > 1 else 0.0
-        self.beyond = np.zeros(len(self.n))  # right labels beyond chance, by worker
-        if accuracy is not None:
-            self.beyond = self.n * (accuracy - chance) / (1 - chance)
+        self.beyond = np.zeros(len(self.n))  # labels that agree with the result beyond chance
+        if agreement is not None:
+            self.beyond = self.n * (agreement - chance) / (1 - chance)
         self.beyond[[j for j, names in flags.items() if set(names) & set(STOP)]] = 0.0
         self.cost = self._sums("cost")
         self.time = self._sums("duration")
@@ -134,31 +134,34 @@ class _Workers:
         return [{"who": name, **self._row(some)} for name, some in rows if some.any()]
 
     def _row(self, some: Any) -> dict[str, Any]:
-        """Return the sums of some workers, and what their right labels cost.
+        """Return the sums of some workers, and what labels that agree with the result cost.
 
-        Random labels are right by chance. Only right labels beyond chance are counted, and none of
+        Random labels agree by chance. Only agreement beyond chance is counted, and none of
         spammers, or workers who guess fast would be the cheapest.
         """
         n = int(self.n[some].sum())
         share = None
-        if self.accuracy is not None:
-            share = float(np.average(self.accuracy[some], weights=self.n[some]))
-        found = {"n_workers": int(np.count_nonzero(some)), "n_labels": n, "right": share}
+        if self.agreement is not None:
+            share = float(np.average(self.agreement[some], weights=self.n[some]))
+        found = {
+            "n_workers": int(np.count_nonzero(some)), "n_labels": n,
+            "agreement_with_result": share,
+        }  # fmt: skip
         beyond = float(self.beyond[some].sum())
         for name, sums in (("cost", self.cost), ("time", self.time)):
             total = None if sums is None else float(sums[some].sum())
             found[name] = total
-            found[f"{name}_per_right"] = (
+            found[f"{name}_per_agreement"] = (
                 total / beyond if total is not None and beyond > 0 else None
             )
         return found
 
     def thank(self, table: Any) -> list[dict[str, Any]]:
-        """Return the workers with the most right labels beyond those of an average worker."""
-        if self.accuracy is None or "accuracy_low" not in table:
+        """Return the workers who agree most beyond an average worker."""
+        if self.agreement is None or "standard_error" not in table:
             return []
-        low = np.nan_to_num(np.asarray(table["accuracy_low"], float))
-        usual = float(np.average(self.accuracy, weights=np.maximum(self.n, 1e-9)))
+        low = np.nan_to_num(self.agreement - 1.96 * np.asarray(table["standard_error"], float))
+        usual = float(np.average(self.agreement, weights=np.maximum(self.n, 1e-9)))
         gain = np.round((low - usual) * self.n, 9)
         good = (gain > 0) & (self.n >= LEAST_LABELS)
         good[list(self.flags)] = False

@@ -1,8 +1,8 @@
-"""Expected gain of the next labels, on the least certain tasks or spread over all.
+"""What the next labels would do to the confidence, on the least certain tasks or spread over all.
 
 The fit's label law simulates the new labels: a class is drawn from each task's posterior, workers
-are drawn by their label counts, and the posterior is updated. The mean gain of the largest
-probability is the expected gain in accuracy. It is the model's own estimate.
+are drawn by their label counts, and the posterior is updated. The share of simulated classes that
+the posterior finds is the model's own expectation of its confidence.
 """
 
 from __future__ import annotations
@@ -23,22 +23,13 @@ N_ROUNDS = 10  # after each round the least certain tasks are chosen again, as `
 POOL = 4 * MOST_NEXT  # least certain tasks at the start, among which the rounds choose
 N_REPEATS = 3  # simulations, whose mean is returned; more for few tasks
 FEWEST_DRAWN = 2000  # simulated tasks
-MOST_MENDED = 0.9  # share of the errors: some tasks stay wrong, whatever the model expects
 DIGITS = 9  # probabilities that agree to so many decimals are ties
 
 
 def next_labels(
-    posterior: Floats,
-    law: LabelLaw,
-    tasks: Any,
-    busy: Floats,
-    accuracy: float,
-    n_labels: int,
-    seed: int,
+    posterior: Floats, law: LabelLaw, tasks: Any, busy: Floats, n_labels: int, seed: int
 ) -> dict[str, Any]:
-    """Return the expected number of results that the next labels make right.
-
-    The model gives the share of its errors that remain; the estimated accuracy gives their number.
+    """Return the mean confidence before and after the next labels.
 
     Parameters
     ----------
@@ -49,27 +40,32 @@ def next_labels(
         Codes of these tasks in the law.
     busy : (n_workers,)
         Share of each worker among new labels.
-    accuracy : float
-        Estimated accuracy of the results.
     n_labels : int
         Number of labels so far.
     seed : int
+
+    Returns
+    -------
+    dict
+        The number ``n`` of labels, and the mean confidence ``before`` and ``after`` labels on the
+        least certain tasks, and ``after_even`` if they are spread over all.
     """
-    gains = {"uncertain": 0.0, "even": 0.0}
     n_next = min(MOST_NEXT, n_labels)
-    errors = float((1 - posterior.max(axis=1)).sum())
+    before = float(posterior.max(axis=1).mean())
     pool = _least_certain(posterior, POOL)
-    for policy in gains:
+    after = {}
+    for policy in ("uncertain", "even"):
         rng = np.random.default_rng([seed, len(policy)])
         some = pool if policy == "uncertain" else np.arange(len(tasks))
         given = posterior[some], law, tasks[some], busy
-        found = [
+        gains = [
             _gain(*given, n_next, policy, rng)
             for _ in range(max(N_REPEATS, FEWEST_DRAWN // len(tasks)))
         ]
-        mended = float(np.mean(found)) / max(errors, 1e-12)
-        gains[policy] = float(np.clip(mended, 0, MOST_MENDED)) * (1 - accuracy) * len(tasks)
-    return {"n": n_next, "gain": gains["uncertain"], "gain_even": gains["even"]}
+        after[policy] = float(np.clip(before + np.mean(gains) / len(tasks), before, 1))
+    return {
+        "n": n_next, "before": before, "after": after["uncertain"], "after_even": after["even"],
+    }  # fmt: skip
 
 
 def _gain(
@@ -81,7 +77,7 @@ def _gain(
     policy: str,
     rng: Any,
 ) -> float:
-    """Return the expected number of right results gained by one simulation."""
+    """Return how many more of the simulated classes are found after one simulation."""
     n, K = posterior.shape
     truth = (rng.random((n, 1)) > posterior.cumsum(axis=1)).sum(axis=1).clip(0, K - 1)
     now = posterior.copy()

@@ -49,16 +49,14 @@ def fit_html(model: Any) -> str:
     )  # fmt: skip
     workers = zip(
         model.workers_[busy].tolist(), model.labels_per_worker_[busy].tolist(),
-        (_with_error(*pair) for pair in zip(
-            np.asarray(model.worker_accuracy_)[busy].tolist(),
-            np.asarray(model.worker_accuracy_error_)[busy].tolist(), strict=True)),
+        (f"{100 * share:.0f} %" for share in np.asarray(model.worker_accuracy_)[busy].tolist()),
         strict=True,
     )  # fmt: skip
     return (
         f"<div>{heading}<p>{len(model.tasks_):,} tasks, {len(model.workers_):,} workers, "
         f"{len(model.classes_):,} classes; {state}</p>"
         f"{_table(('least certain task', 'label', 'confidence'), tasks)}"
-        f"{_table(('busiest worker', 'labels', 'accuracy'), workers)}</div>"
+        f"{_table(('busiest worker', 'labels', 'agreement with the result'), workers)}</div>"
     )
 
 
@@ -82,10 +80,6 @@ def audit_html(audit: Any) -> str:
         f"<div>{_heading(repr(audit.labels))}{findings_html(audit.findings)}"
         f"{rest if audit.skipped else ''}</div>"
     )
-
-
-def _with_error(accuracy: float, error: float) -> str:
-    return f"{100 * accuracy:.0f} %" + (f" ± {196 * error:.0f}" if np.isfinite(error) else "")
 
 
 def _heading(text: str) -> str:

@@ -89,8 +89,10 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
         columns["ties"] = ties.worker_share
     accuracy = getattr(study.fit, "worker_accuracy_", None)
     if accuracy is not None:
-        columns["accuracy"] = np.asarray(accuracy)
-    quality = columns.get("reliability", columns.get("accuracy", study.labels.labels_per_worker))
+        columns["agreement_with_result"] = np.asarray(accuracy)
+    quality = columns.get(
+        "reliability", columns.get("agreement_with_result", study.labels.labels_per_worker)
+    )
     return worker_rows(study, columns, -np.asarray(quality)) | {
         **({} if study.labels.has_workers else {"total": 0, "n_shown": 0, "rows": []}),
         "columns": list(columns),

@@ -19,21 +19,15 @@ MOST_CLASSES = 40  # maximum number of readable names on an axis
 
 
 def plot_workers(model: Any, ax: Any = None) -> Any:
-    """Draw accuracy with its 95% interval against number of labels, one dot per worker."""
+    """Draw agreement with the result against number of labels, one dot per worker."""
     model._require_fitted()
     axes = _axes(ax, "plot_workers")
-    accuracy, error = np.asarray(model.worker_accuracy_), np.asarray(model.worker_accuracy_error_)
+    agreement = np.asarray(model.worker_accuracy_)
     known = model.labels_per_worker_ > 0
-    axes.errorbar(
-        model.labels_per_worker_[known],
-        accuracy[known],
-        yerr=1.96 * np.nan_to_num(error[known]),
-        fmt="o",
-        markersize=4,
-        linewidth=0.8,
-        alpha=0.8,
-    )
-    axes.set(xscale="log", xlabel="labels", ylabel="accuracy", ylim=(-0.02, 1.02))
+    axes.plot(model.labels_per_worker_[known], agreement[known], "o", markersize=4, alpha=0.8)
+    axes.set(
+        xscale="log", xlabel="labels", ylabel="agreement with the result", ylim=(-0.02, 1.02)
+    )  # fmt: skip
     axes.set_title(f"{int(known.sum())} workers")
     return axes
 

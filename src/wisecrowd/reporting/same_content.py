@@ -68,10 +68,13 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
     """Return the workers with their rates of right answers."""
     fit = study.fit
     columns = {
-        "accuracy": np.asarray(fit.worker_accuracy_), "same_rate": np.asarray(fit.same_rate_),
+        "agreement_with_result": np.asarray(fit.worker_accuracy_),
+        "same_rate": np.asarray(fit.same_rate_),
         "different_rate": np.asarray(fit.different_rate_),
     }  # fmt: skip
-    return worker_rows(study, columns, -columns["accuracy"]) | {"columns": list(columns)}
+    return worker_rows(study, columns, -columns["agreement_with_result"]) | {
+        "columns": list(columns)
+    }
 
 
 def contradictions(study: AnswerStudy) -> dict[str, Any]:

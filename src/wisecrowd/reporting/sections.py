@@ -149,6 +149,7 @@ def _budget(summary: Summary) -> Data:
     return {
         "chart": None if found is None else charts.budget_curve(found["points"], found["now"]),
         "n_tasks": summary["verdict"]["n_tasks"],
+        "measured": summary["verdict"]["measured"],
     }
 
 

@@ -33,16 +33,15 @@ Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Options = Mapping[str, Mapping[str, Any]]  # keywords of audit parts, by name of the part
 
-LARGE = 200_000  # numbers of labels above which the audit runs fewer simulations,
+LARGE = 200_000  # numbers of labels above which the audit is shortened,
 MANY = 2_000  # and of workers
-# Simulated crowds for the estimate of accuracy, two fits each. An audit alone uses 20, which
-# changes the estimate by half a percentage point and narrows its interval by a quarter.
-SIMULATIONS = 7
 SAMPLE = 200  # workers sampled to choose the ridge of a large crowd
 # Left out of the audit of a large crowd: collusion compares the same pairs.
 LEFT_OUT = {
     "groups": "there are very many labels or workers, and collusion compares the same pairs."
 }
+# Parts that are about the reported labels, for every method.
+OF_RESULTS = ("confidence", "group-gaps")
 MOST_CONFUSION = 20_000_000  # entries of all workers' confusion matrices
 
 
@@ -195,7 +194,11 @@ def study_crowd(
         made = (blind, shared) if fit is None else (shared,) if shared is not blind else ()
         members = tuple(member for one in made for member in _members(one))
         usable = _as_gold_array(known, crowd)
-        audit = _audit(blind, Shared(crowd, usable, shared, random_state), crowd, effort)
+        own: dict[str, Any] = {name: {"fit": blind} for name in OF_RESULTS}
+        if truth is not None:
+            own["confidence"] = own["confidence"] | {"truth": truth}
+        common = Shared(crowd, usable, shared, random_state)
+        audit = _audit(common, crowd, _merged(effort, own))
     return Study(
         crowd, reported, blind, name, shared, members, audit, known, known_from, random_state,
         effort,
@@ -259,14 +262,12 @@ def _members(fit: Any) -> list[Any]:
     return fit.members_ if has_defaults and fit.class_prior == Auto.class_prior else []
 
 
-def _audit(blind: Any, shared: Shared, labels: CrowdLabels, options: Options) -> Audit:
+def _audit(shared: Shared, labels: CrowdLabels, options: Options) -> Audit:
     """Run every part of the audit; a failing part does not prevent the others."""
     parts = plan_of(labels).parts
-    reasons = {name: _reason_to_skip(name, labels, blind) for name in parts}
-    # Accuracy and groups are those of the reported labels, for every method.
-    own = _merged(options, {name: {"fit": blind} for name in ("accuracy", "group-gaps")})
+    reasons = {name: _reason_to_skip(name, labels) for name in parts}
     chosen = {name: part for name, part in parts.items() if reasons[name] is None}
-    found = run_parts(labels, chosen, shared, own, skip_on=(NotApplicable, WisecrowdError))
+    found = run_parts(labels, chosen, shared, options, skip_on=(NotApplicable, WisecrowdError))
     skipped = {name: found.skipped.get(name, reasons[name]) for name in parts}
     return replace(found, skipped={name: why for name, why in skipped.items() if why})
 
@@ -276,11 +277,9 @@ def _merged(first: Options, second: Options) -> Options:
     return {name: {**first.get(name, {}), **second.get(name, {})} for name in {**first, **second}}
 
 
-def _reason_to_skip(name: str, labels: CrowdLabels, blind: Any) -> str | None:
-    if not matrices_fit(labels) and name != "agreement":
+def _reason_to_skip(name: str, labels: CrowdLabels) -> str | None:
+    if not matrices_fit(labels) and name not in ("agreement", "confidence"):
         return "there are too many classes for confusion matrices of all workers."
-    if name == "accuracy" and not isinstance(blind, Aggregator):
-        return "a classifier would have to be trained many times; give the truth to measure it."
     return LEFT_OUT.get(name) if is_large(labels) else None
 
 
@@ -292,11 +291,8 @@ def is_large(labels: CrowdLabels) -> bool:
 def audit_options(labels: CrowdLabels) -> Options:
     """Return the options of the audit; very many labels need few repetitions."""
     if not is_large(labels):
-        return {"accuracy": {"n_simulations": SIMULATIONS}}
-    options: dict[str, Mapping[str, Any]] = {
-        "agreement": {"n_replicates": 200},
-        "accuracy": {"n_simulations": 3},
-    }
+        return {}
+    options: dict[str, Mapping[str, Any]] = {"agreement": {"n_replicates": 200}}
     ridge = _ridge_of_sample(labels)
     return options | ({} if ridge is None else {"spammers": {"ridge": ridge}})
 

@@ -35,7 +35,7 @@ def summarize(labels: Any, **options: Any) -> Summary:
     >>> crowd = simulate.crowd(60, 6 * simulate.OneCoinWorkers(8, 2), n_classes=3)
     >>> summary = summarize(crowd.labels)
     >>> summary["schema"], summary["version"], summary["verdict"]["n_labels"]
-    ('wisecrowd-report', 1, 300)
+    ('wisecrowd-report', 2, 300)
     """
     return summary_of(study_of(labels, **options))
 

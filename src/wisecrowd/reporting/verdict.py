@@ -7,9 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from wisecrowd.audit.confidence import (
+    Confidence,
+    claim_in_context,
+    measure_confidence,
+    measured_sentence,
+)
 from wisecrowd.audit.plans import load
 from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.model_workers import only_models
 from wisecrowd.reporting.plans import report_plan
 from wisecrowd.reporting.study import Study
 
@@ -51,7 +59,8 @@ COMMANDS = {
     "agreement-below-chance": "aggregate {file} -m dawid-skene -o labels.csv",
     "agreement": "audit {file} --part agreement -o audit",
     "accuracy": "aggregate {file} -m {reported} -o labels.csv",
-    "accuracy-uncertain": "report {file} --gold gold.csv -o report.html",
+    "mean-confidence": "report {file} --gold gold.csv -o report.html",
+    "misfit": "report {file} --gold gold.csv -o report.html",
     "overconfident": "aggregate {file} -m glad -o labels.csv",
     "not-identified": "audit {file} --part identifiability -o audit",
     "unidentified-workers": "audit {file} --part identifiability -o audit",
@@ -77,7 +86,8 @@ CALLS = {
     "drift-upwards": "wc.audit.find_drift(labels).tables()",
     "agreement-at-chance": "wc.audit.find_spammers(labels).tables()",
     "agreement": "wc.audit.measure_agreement(labels).tables()",
-    "accuracy-uncertain": "wc.report(labels, gold=gold)",
+    "mean-confidence": "wc.report(labels, gold=gold)",
+    "misfit": "wc.report(labels, gold=gold)",
     "overconfident": 'wc.aggregate(labels, "glad")',
     "not-identified": "wc.audit.identifiability_report(labels).tables()",
     "unidentified-workers": "wc.audit.identifiability_report(labels).tables()",
@@ -112,7 +122,7 @@ OTHER_COMMAND = "audit {file} -o audit"
 
 
 def verdict(study: Study) -> dict[str, Any]:
-    """Return sizes, estimated accuracy, agreement and cost as plain data."""
+    """Return sizes, confidence or measured accuracy, agreement and cost as plain data."""
     labels = study.labels
     return {
         "n_tasks": labels.n_tasks,
@@ -121,36 +131,42 @@ def verdict(study: Study) -> dict[str, Any]:
         "n_labels": labels.n_annotations,
         "n_unlabelled": int((labels.labels_per_task == 0).sum()),
         "method": study.method,
-        "accuracy": _accuracy(study),
-        "measured": _measured(study),
+        **_confidence(study),
         "agreement": _agreement(study),
         "spend": spend(labels),
         "certain": float(np.mean(study.fit.confidence_ >= 0.9)) if labels.n_tasks else 0.0,
     }
 
 
-def _accuracy(study: Study) -> dict[str, Any] | None:
-    part = study.audit.parts.get("accuracy")
-    if part is None:
-        return None
-    found: Any = part
-    # With truth, the measured accuracy is shown next to the estimate without truth.
-    row = 1 if study.known_from == "truth" else -1
-    value, *ends = (float(column[row]) for column in (found.value, found.low, found.high))
+def _confidence(study: Study) -> dict[str, Any]:
+    """Return what the results claim and, where some are known, the share that is right."""
+    part = study.audit.parts.get("confidence")
+    if not isinstance(part, Confidence):  # the audits of some kinds lack it
+        part = measure_confidence(
+            study.labels, truth=_known_classes(study), fit=study.blind, random_state=study.seed
+        )
+    measured = None
+    if part.n_gold:
+        measured = {
+            "value": part.accuracy, "low": part.low, "high": part.high, "n": part.n_gold,
+            "n_errors": part.n_errors, "level": part.level, "from": study.known_from,
+            "text": measured_sentence(
+                part.accuracy, part.low, part.high, part.n_gold, part.n_errors, part.n_tasks
+            ),
+        }  # fmt: skip
     return {
-        "value": value, "low": min(ends), "high": max(ends), "level": found.confidence,
-        "from": str(found.method[row]), "claimed": float(found.value[0]),
-        "n_gold": found.n_gold if row == -1 else 0,
-    }  # fmt: skip
+        "mean_confidence": part.mean_confidence,
+        "context": claim_in_context(part.mean_confidence, models=only_models(study.labels)),
+        "measured": measured,
+    }
 
 
-def _measured(study: Study) -> dict[str, Any] | None:
-    n = len(study.scored)
-    if not n:
+def _known_classes(study: Study) -> NDArray[Any] | None:
+    """Return the known classes (n_tasks,), None where unknown; another class is no label's."""
+    if study.known is None:
         return None
-    value = float(study.right.mean())
-    low, high = wilson(value, n)
-    return {"value": value, "low": low, "high": high, "n": n, "from": study.known_from}
+    classes = np.append(study.labels.classes.astype(object), [object()])
+    return np.where(study.known >= 0, classes[study.known], None)
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:

@@ -25,7 +25,7 @@ def workers(study: Study) -> dict[str, Any]:
     """Return the table of workers, worst first, with their details and their number."""
     flags = flags_by_worker(study)
     table = study.fit.worker_columns()
-    order = shown_workers(study.labels, flags, -table["accuracy"])
+    order = shown_workers(study.labels, flags, -table["agreement_with_result"])
     detailed = _detailed(study, order, flags)
     drift = _drift(study, detailed)
     confusion = _confusions(study, detailed)
@@ -34,9 +34,7 @@ def workers(study: Study) -> dict[str, Any]:
         {
             "worker": shown(study.labels.workers[j : j + 1].tolist()[0]),
             "n_labels": int(table["n_labels"][j]),
-            "accuracy": _number(table["accuracy"][j]),
-            "low": _number(table["accuracy_low"][j]),
-            "high": _number(table["accuracy_high"][j]),
+            "agreement_with_result": _number(table["agreement_with_result"][j]),
             "kappa": None if kappa is None else _number(kappa[j]),
             "kind": None if kinds is None else shown(kinds[j]),
             "flags": flags.get(j, []),
@@ -53,7 +51,7 @@ def workers(study: Study) -> dict[str, Any]:
         "n_flagged": len(flags),
         "n_withheld": 0,  # see wisecrowd.reporting.withholding
         "withheld_below": 0,
-        "median_accuracy": _number(np.median(table["accuracy"][present])),
+        "median_agreement": _number(np.median(table["agreement_with_result"][present])),
         "classes": [shown(c) for c in study.labels.classes[:MOST_CLASSES].tolist()],
         "whole_matrix": study.labels.n_classes <= MOST_CLASSES,
         "has_time": "timestamp" in study.labels.columns,

@@ -114,9 +114,9 @@ def check_tables(make: Make) -> None:
     require(frames[1].column_names == list(workers), "worker_table's columns")
     require(np.array_equal(tasks["n_labels"], labels.labels_per_task), "n_labels of tasks")
     require(np.array_equal(workers["n_labels"], labels.labels_per_worker), "n_labels of workers")
-    if "accuracy" in workers:
-        low, high = workers["accuracy_low"], workers["accuracy_high"]
-        require((low <= high).all() and (low >= 0).all() and (high <= 1).all(), "the intervals")
+    if "agreement_with_result" in workers:
+        share = workers["agreement_with_result"]
+        require((share >= 0).all() and (share <= 1).all(), "the agreement of workers")
     n_iter = fitted.n_iter_
     require(isinstance(n_iter, int) and n_iter >= 1, f"n_iter_ is {n_iter!r}")
     require(isinstance(fitted.converged_, bool), f"converged_ is {fitted.converged_!r}")

@@ -272,9 +272,9 @@ class ItemLearner(Estimator):
         return self.main_columns()
 
     def worker_columns(self) -> dict[str, NDArray[Any]]:
-        """Return accuracy and reliability of each worker, if the model has them."""
+        """Return agreement and reliability of each worker, if the model has them."""
         self._require_fitted()
-        names = {"accuracy": "worker_accuracy_", "reliability": "reliability_"}
+        names = {"agreement_with_result": "worker_accuracy_", "reliability": "reliability_"}
         own = {column: vars(self)[name] for column, name in names.items() if name in vars(self)}
         return {"worker": self.workers_, "n_labels": self.labels_per_worker_, **own}
 

@@ -1,0 +1,133 @@
+"""Confidence is stated as such; only known answers measure accuracy, and their interval covers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from wisecrowd import CrowdLabels, simulate
+from wisecrowd.aggregation import DawidSkene, MajorityVote
+from wisecrowd.audit.confidence import claim_in_context, measure_confidence, measured_sentence
+from wisecrowd.core.exceptions import DataError
+
+
+def gold_of(made, n, seed=0):
+    chosen = np.random.default_rng(seed).choice(len(made.truth), n, replace=False)
+    return {int(i): made.truth[i] for i in chosen}
+
+
+def texts_of(found):
+    return " ".join(f"{f.id} {f.explanation} {f.remedy}" for f in found.findings())
+
+
+def test_without_gold_nothing_is_said_about_accuracy():
+    made = simulate.crowd(200, 10 * simulate.OneCoinWorkers(8, 2))
+    fit = DawidSkene().fit(made.labels)
+    found = measure_confidence(made.labels, fit=fit)
+    assert found.mean_confidence == pytest.approx(fit.confidence_.mean())
+    assert set(found.to_dict()) == {"n_tasks", "n_gold", "mean_confidence", "misfit"}
+    assert set(found.tables()) == {"confidence"}
+    assert "not an estimate of accuracy" in texts_of(found)
+    assert [f.id for f in found.findings()] == ["mean-confidence"]
+
+
+def test_intervals_from_gold_cover_where_the_model_is_right_and_where_it_is_wrong():
+    hard = simulate.GivenDifficulty(np.tile([0.0, 0.95], 150))
+    for difficulty in (None, hard):
+        inside = []
+        for seed in range(12):
+            made = simulate.crowd(
+                300, 20 * simulate.OneCoinWorkers(8, 2), simulate.PerTask(4), n_classes=3,
+                difficulty=difficulty, random_state=seed,
+            )  # fmt: skip
+            fit = DawidSkene().fit(made.labels)
+            truth = np.mean(fit.labels_ == made.truth)
+            found = measure_confidence(made.labels, gold=gold_of(made, 60, seed), fit=fit)
+            inside.append(found.low <= truth <= found.high)
+        assert np.mean(inside) >= 0.83
+
+
+def test_labels_that_err_together_are_a_finding_until_gold_is_given():
+    hard = simulate.GivenDifficulty(np.tile([0.0, 0.95], 300))
+    workers = 20 * simulate.OneCoinWorkers(18, 2)
+    made = simulate.crowd(600, workers, simulate.PerTask(8), difficulty=hard)
+    fit = DawidSkene().fit(made.labels)
+    assert "misfit" in [f.id for f in measure_confidence(made.labels, fit=fit).findings()]
+    gold = gold_of(made, 100)
+    known = measure_confidence(made.labels, fit=fit, gold=gold)
+    assert "misfit" not in [f.id for f in known.findings()]
+
+
+def test_claims_that_gold_contradicts_are_named():
+    # Six of nine workers say the same wrong thing on every third task.
+    made = simulate.crowd(450, 9 * simulate.OneCoinWorkers(99, 1), simulate.Dense(), n_classes=2)
+    label = np.where(
+        (made.labels.task % 3 == 0) & (made.labels.worker < 6),
+        1 - made.truth_codes[made.labels.task],
+        made.labels.label,
+    )
+    labels = CrowdLabels.from_arrays(made.labels.task, made.labels.worker, label)
+    found = measure_confidence(labels, gold=gold_of(made, 100))
+    (finding,) = [f for f in found.findings() if f.severity == "medium"]
+    assert finding.id == "overconfident"
+    assert found.high < found.mean_confidence
+
+
+def test_tasks_without_labels_do_not_count():
+    made = simulate.crowd(200, 10 * simulate.OneCoinWorkers(8, 2))
+    labels = made.labels.select_annotations(made.labels.task < 150)
+    gold = {0: made.truth[0], 199: made.truth[199]}
+    found = measure_confidence(labels, gold=gold)
+    assert (found.n_tasks, found.n_gold) == (150, 1)
+
+
+def test_a_true_class_that_no_label_has_is_an_error_of_the_result():
+    labels = CrowdLabels.from_matrix([[0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1]])
+    truth = {0: 0, 1: 1, 2: "neither", 9: 0}
+    found = measure_confidence(labels, truth=truth, fit=MajorityVote().fit(labels))
+    assert (found.n_gold, found.n_errors) == (3, 1)
+
+
+def test_plain_data_with_gold():
+    made = simulate.crowd(150, 10 * simulate.OneCoinWorkers(8, 2))
+    found = measure_confidence(made.labels, gold=gold_of(made, 40))
+    assert json.dumps(found.to_dict())
+    assert set(found.tables()) == {"accuracy", "accuracy_strata"}
+
+
+def test_a_fit_of_other_labels_is_refused():
+    made = simulate.crowd(100, 10 * simulate.OneCoinWorkers(8, 2))
+    fit = DawidSkene().fit(made.labels[:50])
+    with pytest.raises(DataError, match="fit of these labels"):
+        measure_confidence(made.labels, fit=fit)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "models", "says"),
+    [
+        (0.86, False, "between 59% and 95%"),
+        (0.5, False, "Too few published crowds are alike"),
+        (0.97, False, "Too few published crowds are alike"),
+        (0.86, True, "6 to 44 points lower"),
+    ],
+)
+def test_a_claim_is_put_beside_published_crowds(confidence, models, says):
+    assert says in claim_in_context(confidence, models=models)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ((0.8449, 0.7601, 0.8999, 60, 9, 800), "84% of the labels are right (76 to 90%; 60"),
+        ((0.983, 0.911, 0.997, 60, 1, 800), "98% of the labels are right (at least 91%; 60"),
+        ((0.999, 0.98, 0.9999, 999, 1, 8000), "99% of the labels are right (at least 98%"),
+        ((1.0, 0.9398, 1.0, 60, 0, 800), "No error in 60 checked tasks: at least 93%"),
+        ((0.01, 0.0, 0.062, 60, 59, 800), "1% of the labels are right (at most 7%"),
+        ((1.0, 1.0, 1.0, 12, 0, 12), "All of the labels are right (all 12 tasks checked)"),
+        ((1.0, 0.2, 1.0, 1, 0, 12), "No error in 1 checked task: at least 20%"),
+    ],
+)
+def test_a_share_is_in_whole_per_cent_rounded_outwards(values, says):
+    assert measured_sentence(*values).startswith(says)
