@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wisecrowd import nn as nn
     from wisecrowd import simulate as simulate
     from wisecrowd import testing as testing
+    from wisecrowd import truth as truth
     from wisecrowd.api import aggregate as aggregate
     from wisecrowd.api import load as load
     from wisecrowd.api import show_versions as show_versions
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 _MODULES = (
     "acquire", "aggregation", "audit", "datasets", "engines", "fairness", "learning", "metrics",
-    "nn", "simulate", "testing",
+    "nn", "simulate", "testing", "truth",
 )  # fmt: skip
 _NAMES = {
     "CrowdLabels": "wisecrowd.core.labels:CrowdLabels",

@@ -138,13 +138,3 @@ def test_blocks_and_threads_do_not_change_a_bit(monkeypatch, method):
         set_threads(before)
     np.testing.assert_array_equal(one, three)
     np.testing.assert_allclose(one, whole, atol=1e-12)
-
-
-def test_standard_errors_never_claim_certainty():
-    error = sparse_posterior.accuracy_error(
-        np.array([1.0, 1.0, 0.5, 0.3]), np.array([0.0, 3.0, 99.0, 0.0])
-    )
-    assert error[0] == pytest.approx(0.5)  # the most an error of a share can be
-    assert error[1] == pytest.approx(np.sqrt(1 / 7 / 4))
-    assert error[2] == pytest.approx(0.05)
-    assert (error > 0).all()

@@ -47,6 +47,7 @@ LOCATIONS = {
     "find_temperature": "temperature",
     "find_tie_habits": "pair_ties",
     "identifiability_report": "identifiability",
+    "judge_workers": "workers_by_gold",
     "measure_agreement": "agreement_report",
     "measure_sequence_agreement": "sequence_agreement",
     "measure_set_agreement": "set_agreement_report",
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from wisecrowd.audit.shared_errors import find_shared_errors as find_shared_errors
     from wisecrowd.audit.spammers import find_spammers as find_spammers
     from wisecrowd.audit.temperature import find_temperature as find_temperature
+    from wisecrowd.audit.workers_by_gold import judge_workers as judge_workers
     from wisecrowd.core.findings import Finding as Finding
 
 

@@ -50,6 +50,7 @@ CLASSES = AuditPlan(
         "group-gaps": "wisecrowd.audit.group_gaps:find_group_gaps",
         "agreement": "wisecrowd.audit.agreement_report:measure_agreement",
         "confidence": "wisecrowd.audit.confidence:measure_confidence",
+        "workers": "wisecrowd.audit.workers_by_gold:judge_workers",
         "identifiability": "wisecrowd.audit.identifiability:identifiability_report",
         "fit": "wisecrowd.audit.fit:check_fit",
     },

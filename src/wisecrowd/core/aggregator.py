@@ -111,6 +111,7 @@ class Aggregator(Estimator):
     n_iter_, converged_, history_
     findings_ : tuple of Finding, problems with the labels or the fit
     warnings_ : tuple of str, the texts of the findings
+    saw_gold_ : bool, whether known answers went into the fit
     """
 
     promises: ClassVar[Tags] = Tags()
@@ -208,6 +209,7 @@ class Aggregator(Estimator):
                 found = self._findings(problem, result, prior.gold)
                 result = replace(result, findings=(*result.findings, *found))
             self._publish(labels, result)
+            self.saw_gold_ = gold is not None
             if self.tags().online:
                 kept = importlib.import_module("wisecrowd.families.incremental").Kept
                 self._kept = kept(labels, prior.gold, given=prior.given)
@@ -327,7 +329,9 @@ class Aggregator(Estimator):
 
     def _publish(self, data: Annotations, result: Fit) -> None:
         known = data.attributes()
-        answers = self._kind().answers.of(result.answers).attributes(known)
+        made = self._kind().answers.of(result.answers)
+        result = made.judged(result, data)
+        answers = made.attributes(known)
         published = {f"{name}_": ids for name, ids in data.vocabularies().items()} | answers | known
         for name in _PUBLISHED:
             value = getattr(result, name)

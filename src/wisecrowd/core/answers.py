@@ -14,8 +14,9 @@ from wisecrowd.core.gold import as_truth
 from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.one_worker import MOST_ALONE, capped_rows
-from wisecrowd.core.result import choose_labels, confidence_of, dense_rows
+from wisecrowd.core.result import Fit, choose_labels, confidence_of, dense_rows
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.worker_errors import accuracy_and_error, worker_evidence
 
 Columns = dict[str, NDArray[Any]]
 Learned = Mapping[str, Any]  # published attributes by name, such as those in vars(method)
@@ -60,6 +61,10 @@ class Answers:
             The attributes that the container publishes.
         """
         raise TypeError(f"{type(self).__name__} must define attributes.")
+
+    def judged(self, fit: Fit, data: Any) -> Fit:
+        """Return the fit with what its answers to ``data`` say about the workers."""
+        return fit
 
     def score(self, truth: Any, data: Any, known: Learned) -> float:
         """Return the score of the answers to the tasks of ``data``; larger is better."""
@@ -162,6 +167,16 @@ class ClassAnswers(Answers):
             "confidence_": confidence_of(self.probas, codes),
             "ties_": ties,
         }
+
+    def judged(self, fit: Fit, data: Any) -> Fit:
+        """Return the fit with the standard errors of the worker accuracies."""
+        if fit.worker_accuracy is None:
+            return fit
+        evidence = fit.worker_evidence or worker_evidence(data, self.probas)
+        accuracy, error = accuracy_and_error(fit.worker_accuracy, evidence)
+        if fit.worker_accuracy_shift is not None:
+            error = np.hypot(error, fit.worker_accuracy_shift)
+        return replace(fit, worker_accuracy=accuracy, worker_accuracy_error=error)
 
     def score(self, truth: Any, data: Any, known: Learned) -> float:
         """Return the accuracy on the tasks whose class is known."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.findings import Finding
+from wisecrowd.core.worker_errors import WorkerEvidence
 
 Floats = NDArray[np.float64]
 TIE = 1e-9  # probabilities closer than this are equal
@@ -25,7 +26,12 @@ class Fit:
         Answers of the method's kind or, for classes, the posterior alone: (n_tasks, n_classes),
         array or sparse.
     worker_accuracy, worker_accuracy_error : (n_workers,), optional
-        Probability of a correct label and its standard error.
+        Probability of a correct label and its standard error. Methods of classes leave the error
+        to :mod:`wisecrowd.core.worker_errors`.
+    worker_evidence : WorkerEvidence, optional
+        What this error is computed from, if that is more than the labels at hand.
+    worker_accuracy_shift : (n_workers,), optional
+        How far a doubt about the answers has moved the accuracy; it is part of the error.
     class_prior : (n_classes,), optional
     confusion : (n_workers, n_classes, n_classes), optional
         ``confusion[j, k, l]`` is the probability of label ``l`` by worker ``j`` on class ``k``.
@@ -41,6 +47,8 @@ class Fit:
     answers: Any
     worker_accuracy: Floats | None = None
     worker_accuracy_error: Floats | None = None
+    worker_evidence: WorkerEvidence | None = None
+    worker_accuracy_shift: Floats | None = None
     class_prior: Floats | None = None
     confusion: Floats | None = None
     n_iter: int = 1

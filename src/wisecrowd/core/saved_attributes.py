@@ -223,6 +223,8 @@ def number_between(low: float, high: float) -> SavedValue:
 
 COUNT = SavedValue(is_count, "a count")
 FLAG = SavedValue(lambda value: isinstance(value, bool), "true or false")
+# Whether known answers went into a fit, which they then cannot judge; older models lack it.
+SAW_GOLD = SavedValue(lambda value: isinstance(value, bool), "true or false", optional=True)
 NUMBER = SavedValue(is_finite, "a finite number")
 TEXTS = SavedValue(_all(lambda value: isinstance(value, str)), "a tuple of texts")
 FINDINGS = SavedValue(_all(_is_finding), "a tuple of findings", optional=True)  # older models

@@ -28,11 +28,13 @@ class AnswerSums(NamedTuple):
 
     Attributes
     ----------
-    unsure : (n_workers,)
-        Sum of r (1 - r) over each worker's labels; r is the probability that a label is right.
+    right, unsure : (n_workers,)
+        Sums of r and r (1 - r) over each worker's labels; r is the probability that a label is
+        right.
     n_ties : int
     """
 
+    right: Floats
     unsure: Floats
     n_ties: int
 
@@ -111,7 +113,7 @@ def write_part(pack: Pack, shard: PackedShard, rows: Any, plan: PartPlan) -> Ans
         pattern = open_column(pack, shard.number, "pattern")
         _write(pack, shard, pattern, (codes, confidence, ties, probas), plan)
     tied = ties if shard.repeat is None else ties * shard.repeat
-    return AnswerSums(_unsure(shard, probas), int(tied.sum()))
+    return AnswerSums(*_worker_sums(shard, probas), int(tied.sum()))
 
 
 def is_alone(pack: Pack) -> bool:
@@ -138,15 +140,18 @@ def posterior_of_rows(rows: Any, shard: PackedShard) -> Any:
     return coo_array((values, (task, label)), shape=shape).tocsr()
 
 
-def _unsure(shard: PackedShard, probas: Any) -> Floats:
+def _worker_sums(shard: PackedShard, probas: Any) -> tuple[Floats, Floats]:
+    """Return the sums of r and r (1 - r) over each worker's labels."""
     task = np.repeat(np.arange(shard.n_tasks), np.diff(shard.indptr))
     r = np.asarray(probas[task, shard.label], dtype=np.float64).ravel()
-    r = r * (1 - r)
-    if shard.weight is not None:
-        r *= shard.weight
+    weight = np.ones(len(r)) if shard.weight is None else shard.weight
     if shard.repeat is not None:
-        r *= shard.repeat[task]
-    return np.bincount(shard.worker, r, shard.n_workers).astype(np.float64)
+        weight = weight * shard.repeat[task]
+    right, unsure = (
+        np.bincount(shard.worker, values * weight, shard.n_workers).astype(np.float64)
+        for values in (r, r * (1 - r))
+    )
+    return right, unsure
 
 
 def _write(

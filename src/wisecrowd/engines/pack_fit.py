@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator
+from wisecrowd.core.answers import ClassAnswers
 from wisecrowd.core.concurrency import exclusive_fit
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import warn_of
@@ -216,6 +217,10 @@ def fit_pack(
         engine_of_files = FilesEngine(journal, run)
         problem: Problem[Any, Any] = Problem(crowd, prior, engine_of_files, None, rng)
         fit = _with_humility(method, opened, method._fit(problem))
+        if isinstance(crowd, PackedCrowd):
+            fit = ClassAnswers(fit.answers).judged(
+                replace(fit, worker_evidence=crowd.evidence), None
+            )
         findings, unchecked = _findings(crowd, problem, fit)
         fit = replace(fit, findings=(*fit.findings, *findings, *method._unfinished(fit)))
         n_ties = parts.sums.n_ties if opened.summary.kind == LABELS else 0

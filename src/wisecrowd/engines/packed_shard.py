@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.worker_errors import WorkerEvidence
 from wisecrowd.engines.packed_data import PackedData
 from wisecrowd.engines.packed_numbers import load_numbers
 from wisecrowd.engines.packed_pairs import load_pairs
@@ -198,6 +199,12 @@ class PackedCrowd(PackedData):
     def class_totals(self) -> Floats:
         """(n_classes,) total weight of the labels of each class."""
         return np.array(self.pack.summary.class_totals)
+
+    @property
+    def evidence(self) -> WorkerEvidence:
+        """Sums over each worker's labels under the answers that were written."""
+        sums = self.parts.sums
+        return WorkerEvidence(np.array(self.pack.worker_totals), sums.right, sums.unsure)
 
     def sample(self, most: int) -> CrowdLabels:
         """Return the labels of the first tasks, which are in the order of a hash: a random sample.

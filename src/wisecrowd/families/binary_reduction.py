@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator, Tags
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
@@ -103,15 +102,3 @@ def _summed_prior(prior: TaskPrior, is_second: Mask) -> TaskPrior:
 def as_dense(probas: Any) -> Floats:
     """Return a posterior as a dense array."""
     return np.asarray(probas.toarray() if hasattr(probas, "toarray") else probas)
-
-
-def expected_accuracy(labels: CrowdLabels, probas: Floats) -> tuple[Floats, Floats]:
-    """Return each worker's expected share of correct labels and its standard error."""
-    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
-    right = np.bincount(
-        labels.worker, weight * probas[labels.task, labels.label], minlength=labels.n_workers
-    )
-    total = np.bincount(labels.worker, weight, minlength=labels.n_workers)
-    accuracy = np.where(total > 0, right / np.where(total > 0, total, 1), 1 / labels.n_classes)
-    spread = np.maximum(accuracy * (1 - accuracy), 1 / (total + 4))  # never claim certainty
-    return accuracy, np.sqrt(np.minimum(spread / (total + 1), 0.25))

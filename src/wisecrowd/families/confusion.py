@@ -24,7 +24,7 @@ from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import MemoryShards, Shard, Sink, posterior_of
 from wisecrowd.families.repeated_rows import confusion_statistics, posterior_counts
-from wisecrowd.families.worker_accuracy import accuracy_fitted
+from wisecrowd.families.worker_accuracy import accuracy_of
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate, squarem
 from wisecrowd.inference.start_posterior import Start, random_start
@@ -300,12 +300,10 @@ class ConfusionEM(Aggregator):
         confusion = self._confusion_of(params)
         class_prior = np.exp(params.log_class)
         class_prior = class_prior / class_prior.sum()
-        counts = as_confusion(best.stats.counts)
-        accuracy, error = accuracy_fitted(labels, probas, confusion, class_prior, counts)
+        accuracy = accuracy_of(confusion, class_prior)
         return Fit(
             probas,
             accuracy,
-            error,
             class_prior=class_prior,
             confusion=confusion,
             n_iter=best.n_iter,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.task_prior import as_task_prior
+from wisecrowd.core.worker_errors import worker_evidence
 from wisecrowd.engines.memory import rows_into
 from wisecrowd.families.confusion import ConfusionEM, ConfusionStats, as_table
 from wisecrowd.families.incremental import (
@@ -90,7 +92,9 @@ class IncrementalConfusionEM(ConfusionEM):
         alpha = _cell_alpha(model.alpha, data.n_workers)
         state = stepwise_pass(data, state, alpha, model.fixed_class)
         params = model.global_step(ConfusionStats(state.table, state.mass, 0.0), None)
-        return data, self._answered(problem, model, params, 1), state
+        fit = self._answered(problem, model, params, 1)
+        evidence = worker_evidence(data, fit.probas).scaled_to(state.seen)
+        return data, replace(fit, worker_evidence=evidence), state
 
 
 def _cell_alpha(alpha: Floats, n_workers: int) -> Floats:

@@ -24,7 +24,6 @@ from wisecrowd.families.one_coin_em import given_start
 from wisecrowd.families.repeated_rows import each_annotation, sum_over_workers
 from wisecrowd.families.sparse_posterior import (
     SparsePosterior,
-    accuracy_error,
     begin_posterior,
     posterior_matrix,
     posterior_rows,
@@ -229,7 +228,6 @@ class IterativeVote(Aggregator):
         return Fit(
             votes.posterior(),
             accuracy,
-            accuracy_error(accuracy, votes.total),
             n_iter=number,
             converged=converged or (self.one_round and self.max_iter == 1),
             history=tuple(history),

@@ -77,14 +77,13 @@ class Nodes:
         np.exp(share, out=share)
         return share, top + np.log(np.add.reduceat(share, begin))
 
-    def mean(self, share: Floats, n_classes: int) -> tuple[Floats, Floats]:
-        """Return the posterior mean (J, K, K) of the confusion, and the variance of its diagonal.
+    def mean(self, share: Floats, n_classes: int) -> Floats:
+        """Return the posterior mean (J, K, K) of the confusion.
 
         Processes workers in batches: all nodes at once would take most of a fit's memory.
         """
         n_workers = len(self.rule_start)
         confusion = np.empty((n_workers, n_classes, n_classes))
-        variance = np.empty((n_workers, n_classes))
         for first in range(0, n_workers, WORKERS_AT_ONCE):
             some = slice(first, min(first + WORKERS_AT_ONCE, n_workers))
             start = self.node_start[first : some.stop + 1]
@@ -95,17 +94,12 @@ class Nodes:
             if self.values.ndim == 1:
                 p = self.values[at]
                 mean = np.add.reduceat(weight * p, begin)
-                square = np.add.reduceat(weight * p**2, begin)
                 confusion[some] = coin_matrices(mean, n_classes)
-                variance[some] = np.maximum(square - mean**2, 0.0)[:, None]
                 continue
             for k, given in np.ndindex(n_classes, n_classes):
                 theta = self.values[at, given, k]
                 confusion[some, k, given] = np.add.reduceat(weight * theta, begin)
-                if k == given:
-                    square = np.add.reduceat(weight * theta**2, begin)
-                    variance[some, k] = np.maximum(square - confusion[some, k, k] ** 2, 0.0)
-        return confusion, variance
+        return confusion
 
 
 class MessageStats(NamedTuple):

@@ -37,7 +37,6 @@ from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import MemoryShards, Shard
 from wisecrowd.families.sparse_posterior import (
-    accuracy_error,
     share_of,
     single_task_workers,
     worker_weights,
@@ -327,7 +326,6 @@ class MinimaxMethod(Aggregator):
         return Fit(
             self._answers(probas),
             accuracy,
-            accuracy_error(accuracy, total),
             class_prior=class_prior / class_prior.sum(),
             confusion=_rows(logits),
             n_iter=done.n_iter,

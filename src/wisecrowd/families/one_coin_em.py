@@ -31,7 +31,6 @@ from wisecrowd.families.repeated_rows import coin_statistics, vote_statistics
 from wisecrowd.families.sparse_posterior import (
     PosteriorMatrix,
     SparsePosterior,
-    accuracy_error,
     begin_posterior,
     mass_outside,
     posterior_matrix,
@@ -365,7 +364,6 @@ class OneCoinEM(Aggregator):
         return Fit(
             probas,
             params.accuracy,
-            accuracy_error(params.accuracy, model.weights),
             class_prior=class_prior / class_prior.sum(),
             confusion=coin_confusion(params.accuracy, labels.n_classes) if small else None,
             n_iter=best.n_iter,

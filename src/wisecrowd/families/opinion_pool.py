@@ -24,7 +24,7 @@ from wisecrowd.engines.answer_parts import posterior_of_rows
 from wisecrowd.engines.files import Job
 from wisecrowd.engines.memory import Shard
 from wisecrowd.engines.packed_shard import PackedCrowd
-from wisecrowd.families.doubt import Doubt, within_votes
+from wisecrowd.families.doubt import Doubt, accuracy_shift, within_votes
 from wisecrowd.families.pool_findings import dependence_finding, doubt_findings
 from wisecrowd.inference.temperature_scaling import at_temperature
 
@@ -250,7 +250,15 @@ def packed_result(
     extra = published(choice, rule, share, len(crowd.classes))
     extra["agreement"] = dict(zip(choice.names, (sums.agree / sums.n_tasks).tolist(), strict=True))
     extra["n_sample"] = sample.n_tasks
-    return replace(fits[0], answers=crowd.parts, findings=(*fits[0].findings, *shown), extra=extra)
+    accuracy = crowd.evidence.mean_right
+    return replace(
+        fits[0],
+        answers=crowd.parts,
+        worker_accuracy=accuracy,
+        worker_accuracy_shift=accuracy_shift(accuracy, rule.doubt, len(crowd.classes)),
+        findings=(*fits[0].findings, *shown),
+        extra=extra,
+    )
 
 
 def published(choice: Choice, rule: PoolRule, overruled: float, n_classes: int) -> dict[str, Any]:

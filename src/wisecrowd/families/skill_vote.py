@@ -36,7 +36,6 @@ from wisecrowd.families.moments.packed_moments import PackedAgreement, PairTable
 from wisecrowd.families.moments.pair_moments import agreement_with_votes
 from wisecrowd.families.one_coin_em import CoinParams, CoinStats, OneCoinModel, log_wrong
 from wisecrowd.families.sparse_posterior import (
-    accuracy_error,
     posterior_matrix,
     share_of,
     worker_weights,
@@ -118,7 +117,6 @@ class SkillVote(Aggregator):
         return Fit(
             probas,
             accuracy,
-            accuracy_error(accuracy, votes.total),
             n_iter=skills.n_iter,
             converged=skills.converged,
             history=skills.history,

@@ -245,13 +245,3 @@ def single_task_workers(labels: CrowdLabels) -> NDArray[np.bool_]:
 def share_of(correct: Floats, total: Floats, otherwise: float) -> Floats:
     """Return ``correct / total``, and ``otherwise`` for workers without labels."""
     return np.where(total > 0, correct / np.where(total > 0, total, 1.0), otherwise)
-
-
-def accuracy_error(accuracy: Floats, total: Floats) -> Floats:
-    r"""Return the standard error :math:`\sqrt{p (1 - p) / (n + 1)}`, at most 1/2.
-
-    A worker who was never wrong in ``n`` labels is not certainly right, so :math:`p (1 - p)` is at
-    least :math:`1 / (n + 4)`.
-    """
-    spread = np.maximum(accuracy * (1 - accuracy), 1 / (total + 4))
-    return np.sqrt(np.minimum(spread / (total + 1), 0.25))

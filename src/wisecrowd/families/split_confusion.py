@@ -28,7 +28,7 @@ from wisecrowd.families.confusion import (
     DirichletModel,
     as_confusion,
 )
-from wisecrowd.families.worker_accuracy import accuracy_fitted
+from wisecrowd.families.worker_accuracy import accuracy_of
 from wisecrowd.inference.held_out_choice import leader
 from wisecrowd.inference.held_out_labels import (
     HeldOutScore,
@@ -136,13 +136,9 @@ def _summary(labels: CrowdLabels, best: LoopResult, probas: Floats, by_part: Flo
         share = counts.sum(axis=(2, 3)) + TINY
         share /= share.sum(axis=1, keepdims=True)
         mean = np.einsum("jb,bjkl->jkl", share, by_part)
-    accuracy, error = accuracy_fitted(
-        labels, probas, mean, class_prior, np.add.reduce(counts, axis=1)
-    )
     return Fit(
         probas,
-        accuracy,
-        error,
+        accuracy_of(mean, class_prior),
         class_prior=class_prior,
         confusion=mean,
         n_iter=best.n_iter,

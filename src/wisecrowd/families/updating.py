@@ -149,6 +149,7 @@ def _update_classes(method: Any, kept: Kept, new: CrowdLabels, sweeps: int, forg
             arrival.labels, replace(result, findings=()), gold is not None
         )
         method._publish(arrival.labels, result)
+        method.saw_gold_ = gold is not None
         method._kept = Kept(arrival.labels, gold, weights)
 
 
@@ -195,7 +196,9 @@ def _update_stepwise(method: Any, kept: Kept, new: CrowdLabels, stepwise: bool) 
         )
     with exclusive_fit(method):
         data, result, state = method._stepwise(kept, new)
+        saw_gold = vars(method).get("saw_gold_", False)
         method._publish(data, result)
+        method.saw_gold_ = saw_gold
         method._kept = Kept(data, None, stream=state)
 
 
@@ -212,6 +215,7 @@ def _update_numbers(method: Any, kept: Kept, new: CrowdNumbers, sweeps: int) -> 
         result = method._continued(problem, 1 + sweeps)
         result = method._with_humility(labels, replace(result, findings=()), gold is not None)
         method._publish(labels, result)
+        method.saw_gold_ = gold is not None
         method._kept = Kept(labels, gold)
 
 

@@ -123,7 +123,6 @@ class VariationalConfusion(ConfusionEM):
         return Fit(
             probas,
             accuracy,
-            np.sqrt(self._accuracy_variance(params, class_prior)),
             class_prior=class_prior,
             confusion=confusion,
             n_iter=best.n_iter,
@@ -131,10 +130,6 @@ class VariationalConfusion(ConfusionEM):
             history=best.history,
             extra=self._published(params, class_prior),
         )
-
-    def _accuracy_variance(self, params: ConfusionParams, class_prior: Floats) -> Floats:
-        """Return the posterior variance (J,) of the workers' accuracies."""
-        raise TypeError(f"{type(self).__name__} must define _accuracy_variance.")
 
     def _published(self, params: ConfusionParams, class_prior: Floats) -> dict[str, Any]:
         """Return the attributes of the fit that are specific to the method."""

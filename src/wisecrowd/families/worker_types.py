@@ -137,16 +137,6 @@ class WorkerTypes(VariationalConfusion):
         mean = expectation(params.extra["type_posterior"])
         return np.asarray(np.tensordot(params.extra["membership"], mean, axes=1))
 
-    def _accuracy_variance(self, params: ConfusionParams, class_prior: Floats) -> Floats:
-        """Return the variance within and between the types that a worker may be of."""
-        beta, membership = params.extra["type_posterior"], params.extra["membership"]
-        total = beta.sum(axis=2)  # (C, K)
-        right = np.diagonal(beta, axis1=1, axis2=2) / total
-        within = (right * (1 - right) / (total + 1)) @ class_prior**2
-        accuracy = right @ class_prior
-        between = (membership * (accuracy - (membership @ accuracy)[:, None]) ** 2).sum(axis=1)
-        return np.asarray(membership @ within + between)
-
 
 def dirichlet_shares(size: Floats, alpha: float) -> tuple[Floats, float, Floats]:
     """Return the expected log shares (C,), their divergence, and the mean shares.

@@ -24,12 +24,14 @@ from wisecrowd.core.result import Fit, choose_labels
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue, saved_float
 from wisecrowd.core.task_prior import TaskPrior, as_task_prior
 from wisecrowd.core.votes import vote_table
+from wisecrowd.core.worker_errors import worker_evidence
 from wisecrowd.engines.answer_parts import AnswerParts, PartPlan
 from wisecrowd.engines.memory import MemoryEngine
 from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.families.doubt import (
     Doubt,
     Foresight,
+    accuracy_shift,
     dependence,
     measured_doubt,
     unsupported_classes,
@@ -131,8 +133,11 @@ class Auto(Aggregator):
         Methods that led, but gave tasks to unsupported classes.
     reason_ : str
         Sentence that explains the choice.
-    confusion_, class_prior_, worker_accuracy_, worker_accuracy_error_
+    confusion_, class_prior_
         Those of the chosen method.
+    worker_accuracy_ : (n_workers,)
+        Mean probability of the worker's own labels in the result; what the doubt takes from it is
+        part of ``worker_accuracy_error_``.
 
     Notes
     -----
@@ -495,10 +500,11 @@ def _result(
     overruled = labelled & without_plurality(labels, codes)
     extra = published(choice, rule, float(overruled.sum() / labelled.sum()), labels.n_classes)
     extra |= {"members": [member for member, _ in parts], "agreement": agreement}
+    accuracy = worker_evidence(labels, probas).mean_right
     return Fit(
         probas,
-        chosen.worker_accuracy,
-        chosen.worker_accuracy_error,
+        accuracy,
+        worker_accuracy_shift=accuracy_shift(accuracy, rule.doubt, labels.n_classes),
         class_prior=chosen.class_prior,
         confusion=chosen.confusion,
         n_iter=chosen.n_iter,

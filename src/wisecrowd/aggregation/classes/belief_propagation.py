@@ -297,16 +297,13 @@ class BeliefPropagation(Aggregator):
             "log evidence only.",
             f"Raise n_nodes above {self.n_nodes} or choose a simpler prior.",
         )  # fmt: skip
-        confusion, variance = params.nodes.mean(params.share, len(params.log_class))
+        confusion = params.nodes.mean(params.share, len(params.log_class))
         class_prior = np.exp(params.log_class - params.log_class.max())
         class_prior = class_prior / class_prior.sum()
         accuracy = np.diagonal(confusion, axis1=1, axis2=2) @ class_prior
-        coin = params.nodes.values.ndim == 1
-        error = np.sqrt(variance[:, 0] if coin else variance @ class_prior**2)
         return Fit(
             probas,
             accuracy,
-            error,
             class_prior=class_prior,
             confusion=confusion,
             n_iter=done.n_iter,

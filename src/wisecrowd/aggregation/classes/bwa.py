@@ -23,7 +23,7 @@ from wisecrowd.core.result import Fit, choose_labels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import MemoryShards, Shard, posterior_of, rows_into
 from wisecrowd.engines.packed_shard import PackedCrowd
-from wisecrowd.families.sparse_posterior import accuracy_error, share_of, worker_weights
+from wisecrowd.families.sparse_posterior import share_of, worker_weights
 from wisecrowd.inference.class_prior import fixed_class_prior
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate
 from wisecrowd.inference.start_posterior import Start, random_start
@@ -308,7 +308,6 @@ class BWA(Aggregator):
         return Fit(
             probas,
             accuracy,
-            accuracy_error(accuracy, model.total),
             class_prior=np.maximum(mean, 0) / np.maximum(mean, 0).sum(),
             n_iter=best.n_iter,
             converged=best.converged,

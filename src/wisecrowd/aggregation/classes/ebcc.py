@@ -279,13 +279,6 @@ class EBCC(VariationalConfusion):
         beta, eta = params.extra["confusion_posterior"], params.extra["subtype_posterior"]
         return np.asarray(np.einsum("jlkg,kg->jkl", expectation(beta, 1), expectation(eta)))
 
-    def _accuracy_variance(self, params: ConfusionParams, class_prior: Floats) -> Floats:
-        beta, eta = params.extra["confusion_posterior"], params.extra["subtype_posterior"]
-        total = beta.sum(axis=1)  # (J, K, G)
-        right = np.diagonal(beta, axis1=1, axis2=2).transpose(0, 2, 1) / total
-        of_latent = class_prior[:, None] * expectation(eta)
-        return np.asarray(np.einsum("jkg,kg->j", right * (1 - right) / (total + 1), of_latent**2))
-
     def _published(self, params: ConfusionParams, class_prior: Floats) -> dict[str, Any]:
         eta, beta = params.extra["subtype_posterior"], params.extra["confusion_posterior"]
         order = np.argsort(-eta, axis=1, kind="stable")  # sort by size

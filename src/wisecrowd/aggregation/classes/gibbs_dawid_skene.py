@@ -216,7 +216,7 @@ class PosteriorDraws:
         self._keep = {sweep: n for n, sweep in enumerate(kept_sweeps(n_sweeps, C, J))}
         self.kept = np.ones((len(self._keep), C, J))
         self._confusion = np.zeros((J, 2) if chains.workers.coin else (J, K, K))
-        self._accuracy, self._square = np.zeros(J), np.zeros(J)
+        self._accuracy = np.zeros(J)
         self._class = np.zeros(K)
 
     def add(self, sweep: int) -> tuple[Floats, Floats]:
@@ -240,9 +240,7 @@ class PosteriorDraws:
             self._confusion += (counts / totals[:, None]).mean(axis=3).transpose(0, 2, 1)
         mean = right / totals
         accuracy = np.einsum("jkc,kc->jc", mean, share)
-        variance = np.einsum("jkc,kc->jc", mean * (1 - mean) / (totals + 1), share**2)
         self._accuracy += accuracy.mean(axis=1)
-        self._square += (accuracy**2 + variance).mean(axis=1)
         if sweep in self._keep and K > 1:
             theta = self._rng.beta(right, np.maximum(totals - right, 1e-12))
             drawn = self._draw_frequency() if len(share) > 1 else share
@@ -269,13 +267,10 @@ class PosteriorDraws:
             return coin_matrices(self._accuracy / self._n_sweeps, K)
         return np.asarray(self._confusion / self._confusion.sum(axis=2, keepdims=True))
 
-    def accuracy(self) -> tuple[Floats, Floats]:
-        """Return posterior mean and standard deviation (J,) of the workers' accuracies."""
+    def accuracy(self) -> Floats:
+        """Return the posterior mean (J,) of the workers' accuracies."""
         mean = self._accuracy / self._n_sweeps
-        if self._chains.labels.n_classes == 1:
-            return np.ones_like(mean), np.zeros_like(mean)
-        variance = self._square / self._n_sweeps - mean**2
-        return mean, np.sqrt(np.maximum(variance, 0.0))
+        return np.ones_like(mean) if self._chains.labels.n_classes == 1 else mean
 
     def interval(self, level: float = 0.95) -> Floats:
         """Return the central credible interval (J, 2) of the workers' accuracies."""
@@ -410,7 +405,6 @@ class GibbsDawidSkene(Aggregator):
 
     def _result(self, chains: CollapsedChains, draws: PosteriorDraws, trace: ChainMonitor) -> Fit:
         class_prior = draws.class_prior()
-        accuracy, error = draws.accuracy()
         r_hat = trace.r_hat()
         worst = float(r_hat.max(initial=1.0))
         disagree = Finding(
@@ -421,8 +415,7 @@ class GibbsDawidSkene(Aggregator):
         )  # fmt: skip
         return Fit(
             chains.posterior(class_prior, int(self.n_sweeps)),
-            accuracy,
-            error,
+            draws.accuracy(),
             class_prior=class_prior,
             confusion=draws.confusion(),
             n_iter=self._total_sweeps(),

@@ -405,14 +405,11 @@ class GLAD(Aggregator):
         total = worker_weights(labels)
         typical = _sigmoid(params.ability * np.exp(self._priors()[1].mean))
         accuracy = np.where(total > 0, stats.sums[:, 2] / np.where(total > 0, total, 1), typical)
-        # Never claim certainty, and use at most 1/4 when there are no labels.
-        spread = np.maximum(accuracy * (1 - accuracy), 1 / (total + 4))
         class_prior = np.exp(params.log_class)
         of_tasks = {} if log_easiness is None else {"difficulty": np.exp(-log_easiness)}
         return Fit(
             probas,
             accuracy,
-            np.sqrt(np.minimum(spread / (total + 1), 0.25)),
             class_prior=class_prior / class_prior.sum(),
             n_iter=best.n_iter,
             converged=best.converged,

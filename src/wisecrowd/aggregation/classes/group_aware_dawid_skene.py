@@ -339,12 +339,9 @@ class GroupAwareDawidSkene(ConfusionEM):
         confusion = _marginal(member, of_group, groups)
         class_prior = np.exp(params.log_class)
         class_prior = class_prior / class_prior.sum()
-        per_class = as_confusion(answer.counts).sum(axis=2)
-        accuracy, error = accuracy_of(confusion, class_prior, per_class)
         return Fit(
             probas,
-            accuracy,
-            error,
+            accuracy_of(confusion, class_prior),
             class_prior=class_prior,
             confusion=confusion,
             n_iter=best.n_iter,

@@ -17,7 +17,7 @@ from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import Shard, rows_into
 from wisecrowd.families.skill_vote import right_labels
-from wisecrowd.families.sparse_posterior import accuracy_error, share_of, worker_weights
+from wisecrowd.families.sparse_posterior import share_of, worker_weights
 from wisecrowd.families.worker_groups import Opinions, check_groups, groups_of
 
 Floats = NDArray[np.float64]
@@ -114,8 +114,7 @@ class GroupAwareMajorityVote(Aggregator):
         probas = self._shares(problem, groups)
         total = worker_weights(labels)
         accuracy = share_of(right_labels(labels, probas), total, 1 / labels.n_classes)
-        error = accuracy_error(accuracy, total)
-        return Fit(probas, accuracy, error, extra={"group": groups})
+        return Fit(probas, accuracy, extra={"group": groups})
 
     def _predict(self, problem: Problem) -> Floats:
         alone = np.full(problem.data.n_workers - len(self.group_), -1, dtype=np.int32)

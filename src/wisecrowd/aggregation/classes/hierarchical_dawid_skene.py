@@ -33,7 +33,7 @@ from wisecrowd.families.confusion import (
     as_table,
     safe_log,
 )
-from wisecrowd.families.worker_accuracy import accuracy_fitted
+from wisecrowd.families.worker_accuracy import accuracy_of
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior
 from wisecrowd.inference.label_law import DifficultyLaw
 from wisecrowd.inference.loop import first_params, iterate
@@ -362,14 +362,11 @@ class HierarchicalDawidSkene(Aggregator):
         class_prior = np.exp(final.log_class - np.logaddexp.reduce(final.log_class))
         level_prior = np.exp(final.levels.log_prior)
         chance = float(level_prior @ model.levels)
-        accuracy, error = accuracy_fitted(
-            labels, probas, rates, class_prior, as_confusion(final.counts.cells)
-        )
+        accuracy = accuracy_of(rates, class_prior)
         nobody = prior_rates(final.population, np.zeros(1), np.zeros(1))[0]
         return Fit(
             probas,
             (1 - chance) * accuracy + chance * float(class_prior @ model.shares),
-            (1 - chance) * error,
             class_prior=class_prior,
             confusion=with_chance(rates, chance, model.shares),
             n_iter=run.n_iter,

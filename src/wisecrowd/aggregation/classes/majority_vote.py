@@ -14,7 +14,6 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.families.iterative_vote import Votes
-from wisecrowd.families.sparse_posterior import accuracy_error
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -86,8 +85,7 @@ class MajorityVote(Aggregator):
     def _fit(self, problem: Problem) -> Fit:
         votes = Votes(problem, self.smoothing)
         agreement = votes.round(np.ones(problem.data.n_workers), hard=False)
-        accuracy = votes.share(agreement)
-        return Fit(votes.posterior(), accuracy, accuracy_error(accuracy, votes.total))
+        return Fit(votes.posterior(), votes.share(agreement))
 
     def _predict(self, problem: Problem) -> Any:
         votes = Votes(problem, self.smoothing)

@@ -25,7 +25,7 @@ from wisecrowd.families.confusion import (
     as_table,
 )
 from wisecrowd.families.variational import LEAST_ALPHA, VariationalModel
-from wisecrowd.families.worker_accuracy import accuracy_fitted
+from wisecrowd.families.worker_accuracy import accuracy_of
 from wisecrowd.inference.class_prior import known_class_prior
 from wisecrowd.inference.dirichlet import row_parameters
 from wisecrowd.inference.empirical_bayes import fittable, refit_to_counts
@@ -209,8 +209,7 @@ class MeanField(ConfusionEM):
         class_prior = model.class_mean(params)
         # With a single class every label is right, whatever the prior of a coin.
         confusion = params.mean if labels.n_classes > 1 else np.ones_like(params.mean)
-        counts = as_confusion(best.stats.counts)
-        accuracy, error = accuracy_fitted(labels, probas, confusion, class_prior, counts)
+        accuracy = accuracy_of(confusion, class_prior)
         extra = {
             "expected_log_confusion": as_confusion(params.table),
             "expected_log_class": params.log_class,
@@ -219,7 +218,6 @@ class MeanField(ConfusionEM):
         return Fit(
             probas,
             accuracy,
-            error,
             class_prior=class_prior,
             confusion=confusion,
             n_iter=best.n_iter,

@@ -12,10 +12,10 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.core.worker_errors import worker_evidence
 from wisecrowd.families.binary_reduction import (
     BinaryReduction,
     as_dense,
-    expected_accuracy,
     two_classes,
 )
 from wisecrowd.inference.class_prior import with_class_prior
@@ -90,11 +90,9 @@ class OneVsRest(BinaryReduction):
             return replace(result, extra={**result.extra, "methods": [fitted]})
         parts = [self._fit_one(_against_rest(problem, k)) for k in range(labels.n_classes)]
         probas = _normalised([result.probas for _, result in parts], prior)
-        accuracy, error = expected_accuracy(labels, probas)
         return Fit(
             probas,
-            accuracy,
-            error,
+            worker_evidence(labels, probas).mean_right,
             class_prior=_class_shares([result.class_prior for _, result in parts]),
             n_iter=max(result.n_iter for _, result in parts),
             converged=all(result.converged for _, result in parts),

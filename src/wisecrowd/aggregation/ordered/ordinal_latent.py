@@ -25,8 +25,8 @@ from wisecrowd.core.parameter_checks import check_choice, check_flag, check_inte
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.worker_errors import worker_evidence
 from wisecrowd.engines.memory import Shard, rows_into
-from wisecrowd.families.binary_reduction import expected_accuracy
 from wisecrowd.families.ordered_method import OrderedMethod
 from wisecrowd.inference.class_cuts import (
     GRID,
@@ -358,10 +358,9 @@ class OrdinalLatent(OrderedMethod):
         class_cuts = self._class_cuts(problem, model, params)
         probas, level, variance, _ = _answers(model, problem, params, class_cuts)
         probas = with_task_prior(probas, problem.prior, class_cuts)
-        accuracy, error = expected_accuracy(labels, probas)
         unknown = np.array([np.hypot(np.exp(params.noise), params.bias_sd * self.bias)])
         return Fit(
-            self._answers(probas), accuracy, error,
+            self._answers(probas), worker_evidence(labels, probas).mean_right,
             class_prior=normal_shares(class_cuts),
             n_iter=done.n_iter, converged=done.converged, history=done.history,
             extra={

@@ -15,10 +15,10 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.core.worker_errors import worker_evidence
 from wisecrowd.families.binary_reduction import (
     BinaryReduction,
     as_dense,
-    expected_accuracy,
     two_classes,
 )
 from wisecrowd.families.ordered_method import OrderedMethod
@@ -138,11 +138,9 @@ class Thresholds(OrderedMethod, BinaryReduction):
         extra["doubt"] = float(doubt)
         cuts = [_undoubted(one.probas, one.extra.get("doubt", 0.0)) for one in results]
         probas = _between_cuts(cuts, problem.prior, doubt)
-        accuracy, error = expected_accuracy(labels, probas)
         return Fit(
             self._answers(probas),
-            accuracy,
-            error,
+            worker_evidence(labels, probas).mean_right,
             class_prior=_class_shares([result.class_prior for result in results]),
             n_iter=max(result.n_iter for result in results),
             converged=all(result.converged for result in results),

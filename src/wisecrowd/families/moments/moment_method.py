@@ -136,16 +136,13 @@ class MomentMethod(Aggregator):
         estimate = self._used_classes(replace(problem, data=crowd))
         total = worker_weights(crowd)
         confusion = cautious(estimate.confusion, estimate.class_prior, total)[:J]
-        per_class = total[:J, None] * estimate.class_prior
         class_prior = estimate.class_prior
         fixed = fixed_class_prior(self.class_prior, prior, K, labels)
         if fixed is not None:
             class_prior = np.exp(fixed) / np.exp(fixed).sum()
-        accuracy, error = accuracy_of(confusion, class_prior, per_class)
         return Fit(
             naive_bayes(self._counting(problem), confusion, class_prior),
-            accuracy,
-            error,
+            accuracy_of(confusion, class_prior),
             class_prior=class_prior,
             confusion=confusion,
             n_iter=estimate.n_iter,

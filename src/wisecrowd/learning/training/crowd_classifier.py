@@ -32,6 +32,7 @@ from wisecrowd.core.saved_attributes import (
     is_count,
     is_finite,
 )
+from wisecrowd.core.worker_errors import accuracy_and_error, worker_evidence
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.families.worker_accuracy import accuracy_of
 from wisecrowd.learning.training.collapse_checks import collapse_findings
@@ -41,7 +42,6 @@ from wisecrowd.learning.training.label_model import (
     forecast,
     label_log_probas,
     softmax,
-    sum_rows,
 )
 from wisecrowd.learning.training.output_calibration import Calibration
 
@@ -257,10 +257,10 @@ class CrowdClassifier(Estimator):
         self.class_totals_ = labels.class_totals
         self._frame_library = labels.frame_library
         self.class_prior_ = probas.mean(axis=0)
-        per_class = _labels_per_class(labels, probas)
-        self.worker_accuracy_, self.worker_accuracy_error_ = accuracy_of(
-            confusion, self.class_prior_, per_class
+        self.worker_accuracy_, self.worker_accuracy_error_ = accuracy_and_error(
+            accuracy_of(confusion, self.class_prior_), worker_evidence(labels, probas)
         )
+        self.saw_gold_ = bool(len(known))
         self.n_iter_, self.converged_ = result.n_iter, result.converged
         self.history_ = result.history
         collapse: list[Finding] = []
@@ -412,8 +412,3 @@ def _unlabelled_rows(method: CrowdClassifier, labels: CrowdLabels) -> list[Findi
     )
     ids = tuple(labels.tasks[bare].tolist())
     return [Finding("tasks-without-labels", "medium", float(bare.mean()), ids, text, "")]
-
-
-def _labels_per_class(labels: CrowdLabels, probas: Floats) -> Floats:
-    """Return (J, K) expected numbers of labels of each worker on each class."""
-    return sum_rows(labels.worker, probas[labels.task], labels.n_workers, labels.weight)

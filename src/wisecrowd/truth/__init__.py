@@ -1,0 +1,33 @@
+"""Truth with few known answers: what checked tasks say about labels and workers.
+
+A model only knows what the labels say about themselves. If a person answers some tasks that were
+drawn at random, these checked tasks measure how often labels are right, with an interval that holds
+for any crowd. The model then only makes the interval narrower. Every function takes the labels, the
+checked tasks and, optionally, a fit that has not seen them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+# Public name → module, loaded on first use. No function has the name of its module, because the
+# imported module would hide the function.
+LOCATIONS = {
+    "WorkerAccuracies": "anchored_workers",
+    "workers": "anchored_workers",
+}
+
+if TYPE_CHECKING:
+    from wisecrowd.truth.anchored_workers import WorkerAccuracies as WorkerAccuracies
+    from wisecrowd.truth.anchored_workers import workers as workers
+
+
+def __getattr__(name: str) -> Any:
+    if name in LOCATIONS:
+        return getattr(importlib.import_module(f"wisecrowd.truth.{LOCATIONS[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(LOCATIONS)
