@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,8 +45,10 @@ def _first_rows(name: str, values: Any) -> NDArray[np.int64]:
         kind = values.type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             return np.zeros(0, dtype=np.int64)
-        found = [pc.indices_nonzero(pc.equal(values, mark + name)) for mark in _BEFORE]
-        return np.sort(np.concatenate([np.asarray(one, dtype=np.int64) for one in found]))
+        # A comparison with a scalar would import pandas, which takes longer than the search.
+        pattern = rf"^(?:{_BEFORE[1]})?\s*{re.escape(name)}\s*$"
+        rows = pc.indices_nonzero(pc.match_substring_regex(values, pattern)).to_pylist()
+        return np.array([row for row in rows if _at(values, row) == name], dtype=np.int64)
     if isinstance(values, np.ndarray) and values.dtype.kind not in "OUT":
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero([isinstance(x, str) and _text(x) == name for x in values])
