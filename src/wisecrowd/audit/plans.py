@@ -48,6 +48,7 @@ CLASSES = AuditPlan(
         "drift": "wisecrowd.audit.drift:find_drift",
         "rare-classes": "wisecrowd.audit.rare_classes:find_rare_classes",
         "group-gaps": "wisecrowd.audit.group_gaps:find_group_gaps",
+        "models": "wisecrowd.audit.model_crowd:find_model_crowd",
         "agreement": "wisecrowd.audit.agreement_report:measure_agreement",
         "accuracy": "wisecrowd.audit.accuracy:estimate_accuracy",
         "identifiability": "wisecrowd.audit.identifiability:identifiability_report",

@@ -12,6 +12,7 @@ from wisecrowd.audit.default_fit import fit_with_law
 from wisecrowd.audit.information import channel_capacity, mutual_information, spammer_score
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.audit.pruning import PruningEffect, effect_of_pruning
+from wisecrowd.audit.response_times import relative_logs
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
@@ -283,11 +284,16 @@ def _habit(labels: CrowdLabels, weight: Floats) -> Floats:
 
 
 def log_time_z(labels: CrowdLabels) -> Floats:
-    """Return the median log time (n_workers,) in robust standard deviations of all workers'."""
+    """Return the median log time (n_workers,) in robust standard deviations of all workers'.
+
+    Times are compared with those of the others on the same tasks.
+    """
     z = np.full(labels.n_workers, np.nan)
-    duration = np.asarray(labels.columns.get("duration", ()), dtype=np.float64)
-    rows = np.flatnonzero(np.isfinite(duration) & (duration > 0))
-    worker, logs = labels.worker[rows], np.log(duration[rows])
+    if "duration" not in labels.columns:
+        return z
+    duration = np.asarray(labels.columns["duration"], dtype=np.float64)
+    timed = labels.select_annotations(np.isfinite(duration) & (duration > 0))
+    worker, logs = timed.worker, relative_logs(timed)
     order = np.lexsort((logs, worker))
     timed, first, n = np.unique(worker[order], return_index=True, return_counts=True)
     if len(timed) < FEWEST_TIMED:
