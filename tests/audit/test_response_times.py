@@ -95,9 +95,11 @@ def eight_workers(seed, last_is_random):
 
 
 @pytest.mark.parametrize("seed", [0, 4, 6])
-def test_one_of_eight_workers_who_is_fast_and_random_is_named(seed):
+def test_one_of_eight_workers_who_is_fast_and_random_is_probably_bad(seed):
     spoiled, good = eight_workers(seed, True), eight_workers(seed, False)
     assert find_fast_workers(spoiled).q_value[7] > 0.01  # too few for the rate
     report = find_spammers(spoiled, pruning=False)
-    assert report.workers[report.accused].tolist() == [7]
-    assert not find_spammers(good, pruning=False).accused.any()
+    untimed = find_spammers(replace(spoiled, columns={}), pruning=False)
+    assert report.bad[7] > max(0.8, untimed.bad[7])
+    assert report.bad[:7].max() < 0.05
+    assert find_spammers(good, pruning=False).bad.max() < 0.05

@@ -16,7 +16,8 @@ LIKE = [
     "unsure", "Unsure", "UNSURE", "not sure", "not_sure", "don't know", "dont_know", "Don’t know",
     "I don't know", "do-not-know", "idk", "n/a", "N.A.", "NA", "not applicable",
     "none of the above", "None of these", "cannot tell", "can't tell", "cant_tell",
-    "can not say", "skip", "skipped", "unknown", "undecided", "no opinion", "prefer not to say", "abstain",
+    "can not say", "skip", "skipped", "unknown", "undecided", "no opinion",
+    "prefer not to say", "abstain",
 ]  # fmt: skip
 UNLIKE = [
     "other", "none", "yes", "no", "maybe", "neutral", "Nathan", "surely", "pass", "fail",

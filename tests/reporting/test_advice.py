@@ -7,12 +7,13 @@ import pytest
 
 from wisecrowd import CrowdLabels, CrowdNumbers, simulate
 from wisecrowd.core.findings import Finding
+from wisecrowd.inference.known_scores import KnownScore, KnownScores
 from wisecrowd.inference.label_support import CLEAR, Support
 from wisecrowd.reporting.actions import Action, apply
 from wisecrowd.reporting.advice import Context, effect_of, next_steps, python_call, step_of
 from wisecrowd.reporting.study import study_crowd
 from wisecrowd.reporting.summary import study_of
-from wisecrowd.reporting.trials import HARMLESS, KnownScore, KnownScores, Trial, Trials
+from wisecrowd.reporting.trials import HARMLESS, Trial, Trials
 from wisecrowd.reporting.verdict import COMMANDS
 
 FILE = "answers.csv"

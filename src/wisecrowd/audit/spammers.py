@@ -144,6 +144,7 @@ def find_spammers(
     labels: CrowdLabels,
     *,
     fit: Aggregator | None = None,
+    gold: Any = None,
     rate: float = RATE,
     pruning: bool = True,
 ) -> SpammerReport:
@@ -172,6 +173,8 @@ def find_spammers(
     fit : fitted method, optional
         A fit with a label law, for score, capacity, information and accuracy; otherwise a
         fit of the default method is used.
+    gold : known classes, optional
+        In any form that ``Aggregator.fit`` takes. They score the remedy, and nothing else.
     rate : float, default 0.04
         Accepted false discovery rate.
     pruning : bool, default True
@@ -224,7 +227,7 @@ def find_spammers(
         accuracy=model.worker_accuracy_,
         rate=rate,
         has_signal=has_signal,
-        _pruning=effect_of_pruning(labels, accused) if pruning and accused.any() else None,
+        _pruning=effect_of_pruning(labels, accused, gold) if pruning and accused.any() else None,
     )
 
 

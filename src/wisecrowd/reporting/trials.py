@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.result import dense_rows
 from wisecrowd.inference.held_out_labels import HeldOutScore, ScoringPlan
+from wisecrowd.inference.known_scores import KnownScores, known_score
 from wisecrowd.inference.label_support import CLEAR, Support, label_support
 from wisecrowd.inference.scorers import scorer_of
 from wisecrowd.reporting.actions import Action, Applied, apply
@@ -30,57 +30,6 @@ from wisecrowd.reporting.study import codes_of
 Mask = NDArray[np.bool_]
 MOST_LABELS = 20_000  # above, tasks are sampled until they have about this many labels
 HARMLESS = 0.005  # share of changed tasks that cannot lower the accuracy by more
-ENOUGH_KNOWN = 20  # tasks of known class that decide instead of held-out labels
-WORSE = 0.01  # growth of the calibration error that is not due to rounding
-LEAST_P = 1e-4  # probability below which a known class costs no more
-
-
-class KnownScore(NamedTuple):
-    """Scores of one fit on tasks of known class, which it has not seen.
-
-    ``loss`` (n,) is the log loss of each task; ``gap`` is the absolute difference of the mean
-    confidence and the accuracy.
-    """
-
-    loss: NDArray[np.float64]
-    accuracy: float
-    gap: float
-
-
-@dataclass(frozen=True, eq=False)
-class KnownScores:
-    """Scores before and after an action on the same tasks of known class."""
-
-    before: KnownScore
-    after: KnownScore
-
-    @property
-    def n(self) -> int:
-        """Number of tasks."""
-        return len(self.before.loss)
-
-    @property
-    def loss_change(self) -> float:
-        """Mean change of the log loss."""
-        return float(np.mean(self.after.loss - self.before.loss))
-
-    @property
-    def loss_error(self) -> float:
-        """Standard error of the change."""
-        if self.n < 2:
-            return float("inf")
-        return float(np.std(self.after.loss - self.before.loss, ddof=1) / np.sqrt(self.n))
-
-    @property
-    def worse(self) -> bool:
-        """Whether the action lowers the accuracy, or calibration becomes worse."""
-        less = self.after.accuracy < self.before.accuracy
-        return less or self.after.gap > self.before.gap + WORSE
-
-    @property
-    def better(self) -> bool:
-        """Whether the log loss is clearly lower, and neither accuracy nor calibration worse."""
-        return not self.worse and -self.loss_change > CLEAR * self.loss_error
 
 
 @dataclass(frozen=True)
@@ -128,7 +77,7 @@ class Trial:
     @property
     def decided(self) -> bool | None:
         """Whether known classes speak for the action; None if they do not decide."""
-        if self.known is not None and (self.known.worse or self.known.n >= ENOUGH_KNOWN):
+        if self.known is not None and self.known.decides:
             return self.known.better
         if self.measured is not None and self.measured[1] < self.measured[0]:
             return False
@@ -346,13 +295,8 @@ class Trials:
         if not len(tasks):
             return None
         return KnownScores(
-            *(_score_of(one, self.data, tasks, known[tasks]) for one in (self._before, after))
+            *(
+                known_score(one.probas_[tasks], codes_of(one, self.data)[tasks], known[tasks])
+                for one in (self._before, after)
+            )
         )
-
-
-def _score_of(fit: Any, data: CrowdLabels, tasks: NDArray[np.intp], known: Any) -> KnownScore:
-    """Return the scores of a fit on tasks of known class."""
-    rows = dense_rows(fit.probas_[tasks])
-    accuracy = float(np.mean(codes_of(fit, data)[tasks] == known))
-    loss = -np.log(np.maximum(rows[np.arange(len(tasks)), known], LEAST_P))
-    return KnownScore(loss, accuracy, abs(float(rows.max(axis=1).mean()) - accuracy))
