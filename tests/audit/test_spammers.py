@@ -195,7 +195,7 @@ def test_what_cannot_be_audited():
 def test_bluebird_as_published(real_crowd):
     labels, truth = real_crowd("bluebird")
     pruned = prune(labels)
-    assert len(pruned.removed) == 22
+    assert len(pruned.removed) == 13
     before, after = MajorityVote().fit(labels), MajorityVote().fit(pruned.labels)
     assert before.score(labels, truth) == pytest.approx(0.759, abs=5e-4)
     assert after.score(pruned.labels, truth) == pytest.approx(0.852, abs=5e-4)
