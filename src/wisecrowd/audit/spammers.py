@@ -258,7 +258,8 @@ def knowledge_levels(labels: CrowdLabels, agreed: Floats) -> tuple[Floats, Mask]
 
     def log_likelihood(share: float, given: Floats) -> Floats:
         p = share * given + (1 - share) * habit
-        return np.bincount(labels.worker, weight * np.log(np.maximum(p, 1e-12)), J)
+        log_p = weight * np.log(np.maximum(p, 1e-12))
+        return np.bincount(labels.worker, log_p, J).astype(np.float64, copy=False)
 
     log_p = np.stack([log_likelihood(share, agreed) for share in KNOWLEDGE.tolist()], axis=1)
     contrary = log_likelihood(CONTRARY, (1 - agreed) / (K - 1)) - log_p[:, 0] > CLEARLY
@@ -298,12 +299,12 @@ def log_time_z(labels: CrowdLabels) -> Floats:
     timed = labels.select_annotations(np.isfinite(duration) & (duration > 0))
     worker, logs = timed.worker, relative_logs(timed)
     order = np.lexsort((logs, worker))
-    timed, first, n = np.unique(worker[order], return_index=True, return_counts=True)
-    if len(timed) < FEWEST_TIMED:
+    who, first, n = np.unique(worker[order], return_index=True, return_counts=True)
+    if len(who) < FEWEST_TIMED:
         return z
     middle = logs[order][first + (n - 1) // 2] + logs[order][first + n // 2]
     apart = middle / 2 - np.median(middle / 2)
-    z[timed] = apart / max(1.4826 * float(np.median(np.abs(apart))), LEAST_SPREAD)
+    z[who] = apart / max(1.4826 * float(np.median(np.abs(apart))), LEAST_SPREAD)
     return z
 
 
