@@ -28,7 +28,7 @@ def test_every_part_runs_or_says_what_it_lacks(labels):
     assert audit["spammers"].workers[audit["spammers"].accused].tolist() == [8, 9]
     every = [found for part in audit.parts.values() for found in part.findings()]
     assert len(audit.findings) == len(every)
-    assert audit.findings[0].severity == "high"
+    assert audit.findings[0].severity == "medium"
     document = json.loads(json.dumps(audit.to_dict(), allow_nan=False))
     assert document["n_workers"] == 10
     assert set(document["parts"]) == set(audit.parts)

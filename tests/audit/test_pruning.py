@@ -124,3 +124,23 @@ def test_pruning_the_good_workers_lowers_the_held_out_score():
 def test_pruning_helps_if_labels_change_and_are_predicted_better(effect, helps):
     assert effect.helps == helps
     assert f"changes {effect.n_changed} of 400 labels" in str(effect)
+
+
+@pytest.mark.parametrize(("n_known", "decides"), [(300, True), (5, False)])
+def test_known_classes_score_the_remedy(n_known, decides):
+    """Held-out labels follow tasks that mislead everybody; known classes do not."""
+    made = simulate.crowd(
+        300, 8 * simulate.OneCoinWorkers(8, 2) + 2 * simulate.Spammers(), random_state=1
+    )
+    removed = np.arange(10) >= 8
+    gold = {task: int(made.truth[task]) for task in range(n_known)}
+    effect = effect_of_pruning(made.labels, removed, gold)
+    plain = effect_of_pruning(made.labels, removed)
+    assert plain.known is None
+    assert effect.known.n == n_known
+    assert ("known classes" in str(effect)) == (decides or effect.known.worse)
+    if decides:
+        assert effect.helps == (effect.n_changed > 0 and effect.known.better)
+    before = DawidSkene().fit(made.labels)
+    right = np.mean(before.labels_[:n_known] == made.truth[:n_known])
+    assert effect.known.before.accuracy == pytest.approx(right)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import CrowdLabels, simulate
+from wisecrowd.audit import find_spammers
 from wisecrowd.audit.part import NotApplicable
 from wisecrowd.audit.response_times import find_fast_workers
 
@@ -30,6 +31,9 @@ def test_fast_spammers_are_found_and_fast_experts_are_information(seed):
     made = simulate.crowd(400, workers, n_classes=3, random_state=seed).labels
     found = find_fast_workers(timed(made, seed, {24: 0.05, 25: 0.05, 0: 0.05}))
     said = {f.id: (f.severity, set(f.affected)) for f in found.findings()}
+    assert said == {"fast": ("info", {0, 24, 25})}  # whether they know is the score's question
+    graded = replace(timed(made, seed, {24: 0.05, 25: 0.05, 0: 0.05}), ordered=True)
+    said = {f.id: (f.severity, set(f.affected)) for f in find_fast_workers(graded).findings()}
     assert said["fast-and-wrong"] == ("medium", {24, 25})
     assert said["fast"] == ("info", {0})
 
@@ -91,9 +95,11 @@ def eight_workers(seed, last_is_random):
 
 
 @pytest.mark.parametrize("seed", [0, 4, 6])
-def test_one_of_eight_workers_who_is_fast_and_random_is_named(seed):
-    (found,) = find_fast_workers(eight_workers(seed, True)).findings()
-    assert (found.id, found.affected) == ("fast-and-wrong", (7,))
-    assert find_fast_workers(eight_workers(seed, True)).q_value[7] > 0.01  # too few for the rate
-    ids = [one.id for one in find_fast_workers(eight_workers(seed, False)).findings()]
-    assert "fast-and-wrong" not in ids
+def test_one_of_eight_workers_who_is_fast_and_random_is_probably_bad(seed):
+    spoiled, good = eight_workers(seed, True), eight_workers(seed, False)
+    assert find_fast_workers(spoiled).q_value[7] > 0.01  # too few for the rate
+    report = find_spammers(spoiled, pruning=False)
+    untimed = find_spammers(replace(spoiled, columns={}), pruning=False)
+    assert report.bad[7] > max(0.8, untimed.bad[7])
+    assert report.bad[:7].max() < 0.05
+    assert find_spammers(good, pruning=False).bad.max() < 0.05

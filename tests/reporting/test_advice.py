@@ -7,6 +7,7 @@ import pytest
 
 from wisecrowd import CrowdLabels, CrowdNumbers, simulate
 from wisecrowd.core.findings import Finding
+from wisecrowd.inference.known_scores import KnownScore, KnownScores
 from wisecrowd.inference.label_support import CLEAR, Support
 from wisecrowd.reporting.actions import Action, apply
 from wisecrowd.reporting.advice import Context, effect_of, next_steps, python_call, step_of
@@ -230,3 +231,71 @@ def test_colluders_who_are_copies_are_merged():
     tried = [steps[name]["command"] for name in ("clones", "collusion")]
     assert tried == [f"wisecrowd audit {FILE} --prune clones --prune-to cleaned.csv"] * 2
     assert steps["clones"]["effect"]["n_workers"] == 3
+
+
+# -------------------------------------------------------------------------------- known classes
+
+
+def misleading_crowd():
+    """Ten workers of different skill, whom one task in five misleads together."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 2, 300)
+    seems = np.where(rng.random(300) < 0.2, 1 - truth, truth)
+    skill = np.array([0.95, 0.95, 0.9, 0.9, *[0.55] * 6])
+    votes = np.where(rng.random((300, 10)) < skill, seems[:, None], 1 - seems[:, None])
+    return CrowdLabels.from_matrix(votes), truth
+
+
+def known_scores(loss, accuracy=(0.8, 0.8), gap=(0.05, 0.05)):
+    before = KnownScore(np.full(60, 0.5), accuracy[0], gap[0])
+    return KnownScores(before, KnownScore(np.asarray(loss, float), accuracy[1], gap[1]))
+
+
+@pytest.mark.parametrize(
+    ("known", "advised"),
+    [
+        (known_scores(np.full(60, 0.4)), True),
+        (known_scores(np.full(60, 0.6)), False),
+        (known_scores(np.full(60, 0.5)), False),  # as before is not better
+        (known_scores(np.full(60, 0.4), gap=(0.05, 0.1)), False),
+        (known_scores(np.full(60, 0.4), accuracy=(0.8, 0.7)), False),
+        (known_scores(np.random.default_rng(0).normal(0.48, 1.0, 60)), False),
+    ],
+)
+@pytest.mark.parametrize("held_out", [0.1, -0.1])
+def test_known_classes_outrank_held_out_labels(known, advised, held_out):
+    found = trial(known=known, score_change=held_out)
+    assert found.holds == advised
+    assert found.improves == advised
+
+
+def test_a_remedy_that_makes_calibration_worse_on_gold_is_not_shown():
+    labels, truth = misleading_crowd()
+    few = {"accuracy": {"n_simulations": 2}}
+    gold = {task: int(truth[task]) for task in range(0, 300, 3)}
+    action = Action(method="group-aware-dawid-skene")
+    plain = study_crowd(labels, method="majority-vote", options=few)
+    checked = study_crowd(labels, method="majority-vote", gold=gold, options=few)
+    advised, declined = (Trials(one).of(action) for one in (plain, checked))
+    assert advised.holds  # by held-out labels, which follow the misleading tasks
+    assert not declined.holds
+    assert declined.known.n == 100
+    assert declined.known.after.gap > declined.known.before.gap
+    found = Finding("dependent-group", "medium", 0.2, (0, 1), "They depend.", "Count them once.")
+    steps = [step_of(found, Context(one, Trials(one), [FILE], ())) for one in (plain, checked)]
+    assert "group-aware-dawid-skene" in steps[0]["command"]
+    assert "group-aware-dawid-skene" not in steps[1]["command"]
+    assert any("On 100 known classes it is not better" in one for one in steps[1]["declined"])
+
+
+def test_scores_on_known_classes_are_those_of_a_fit_that_has_not_seen_them():
+    labels, truth = misleading_crowd()
+    gold = {task: int(truth[task]) for task in range(50)}
+    few = {"accuracy": {"n_simulations": 2}}
+    study = study_crowd(labels, method="dawid-skene", gold=gold, options=few)
+    found = Trials(study).of(Action(method="majority-vote")).known
+    blind = study.blind.probas_[:50]
+    assert found.before.accuracy == np.mean(blind.argmax(axis=1) == truth[:50])
+    loss = -np.log(np.maximum(blind[np.arange(50), truth[:50]], 1e-4))
+    np.testing.assert_allclose(found.before.loss, loss)
+    assert found.before.accuracy < 1  # gold itself would be right

@@ -46,14 +46,14 @@ def test_new_labels_findings_and_workers_are_named(summaries):
     assert numbers["n_labels"]["clear"] is None
     assert isinstance(numbers["agreement"]["clear"], bool)
     assert "n_tasks" not in numbers
-    assert "extreme-spammers" in {step["id"] for step in found["findings"]["new"]}
+    assert "spammers" in {step["id"] for step in found["findings"]["new"]}
     assert found["workers"]["new"] == ["99"]
     assert found["workers"]["gone"] == []
 
 
 def test_backwards_they_are_gone(summaries):
     found = changes_since(*summaries[::-1])
-    assert "extreme-spammers" in {step["id"] for step in found["findings"]["gone"]}
+    assert "spammers" in {step["id"] for step in found["findings"]["gone"]}
     assert found["workers"]["gone"] == ["99"]
 
 
@@ -85,7 +85,7 @@ def test_the_page_and_markdown_show_the_changes(crowds, summaries):
     made = report(crowds[1], against=summaries[0])
     assert "Since the last report" in made.html
     assert "1 new worker: <bdi>99</bdi>" in made.html
-    assert "new finding: extreme-spammers" in made.markdown
+    assert "new finding: spammers" in made.markdown
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def audit_crowd(
     ... )
     >>> audit = audit_crowd(crowd.labels, parts=["spammers"])
     >>> [(found.id, found.severity, found.affected) for found in audit.findings.at_least("medium")]
-    [('extreme-spammers', 'high', (9, 8))]
+    [('spammers', 'medium', (9, 8))]
     """
     known = labels if isinstance(labels, Annotations) else as_crowd_labels(labels)
     plan = plan_of(known)

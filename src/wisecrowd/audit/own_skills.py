@@ -67,7 +67,8 @@ def _pair_z(
     """Return the agreement of two workers in standard errors beyond their own matrices."""
     indptr, order = labels.by_worker
     rows = [order[indptr[j] : indptr[j + 1]] for j in (one, other)]
-    task, *place = np.intersect1d(*(labels.task[r] for r in rows), return_indices=True)
+    sheets = [labels.task[r] for r in rows]
+    task, *place = np.intersect1d(sheets[0], sheets[1], return_indices=True)
     if not len(task):
         return 0.0
     said = [labels.label[r[p]] for r, p in zip(rows, place, strict=True)]

@@ -48,6 +48,7 @@ CLASSES = AuditPlan(
         "drift": "wisecrowd.audit.drift:find_drift",
         "rare-classes": "wisecrowd.audit.rare_classes:find_rare_classes",
         "group-gaps": "wisecrowd.audit.group_gaps:find_group_gaps",
+        "models": "wisecrowd.audit.model_crowd:find_model_crowd",
         "agreement": "wisecrowd.audit.agreement_report:measure_agreement",
         "confidence": "wisecrowd.audit.confidence:measure_confidence",
         "workers": "wisecrowd.audit.workers_by_gold:judge_workers",

@@ -13,6 +13,7 @@ from wisecrowd.audit.part import Table
 from wisecrowd.audit.plans import plan_of
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.gold import as_gold
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.kinds import kind_of
 from wisecrowd.core.labels import CrowdLabels, describe_ids
@@ -20,6 +21,7 @@ from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.inference.known_scores import KnownScores, known_score
 from wisecrowd.inference.label_support import CLEAR, Support, label_support
 
 Mask = NDArray[np.bool_]
@@ -306,6 +308,8 @@ class PruningEffect:
         label can be held out.
     support : Support, optional
         What held-out labels say about the labels that change.
+    known : KnownScores, optional
+        Scores on tasks of known class. Enough of them decide instead of held-out labels.
     """
 
     n_changed: int
@@ -313,15 +317,23 @@ class PruningEffect:
     score_change: float
     score_error: float
     support: Support | None = None
+    known: KnownScores | None = None
 
     @property
     def helps(self) -> bool:
-        """Whether held-out labels are predicted clearly better, and support the new labels."""
+        """Whether labels change and known classes, or else held-out labels, are predicted better.
+
+        Held-out labels must support the new labels, too.
+        """
+        if self.known is not None and self.known.decides:
+            return self.n_changed > 0 and self.known.better
         better = self.n_changed > 0 and self.score_change > CLEAR * self.score_error
         return better and (self.support is None or self.support.clear)
 
     def __str__(self) -> str:
         changed = f"pruning them changes {self.n_changed} of {self.n_tasks} labels"
+        if self.known is not None and self.known.decides:
+            return f"{changed}, and the log loss on {self.known}"
         if np.isnan(self.score_change):
             return changed
         said = (
@@ -331,8 +343,10 @@ class PruningEffect:
         return said if self.support is None else f"{said}; {self.support}"
 
 
-def effect_of_pruning(labels: CrowdLabels, removed: Mask) -> PruningEffect:
+def effect_of_pruning(labels: CrowdLabels, removed: Mask, gold: Any = None) -> PruningEffect:
     """Return what the removal of workers (n_workers,) changes for Dawid-Skene.
+
+    Known classes ``gold`` score both fits, which do not see them.
 
     Examples
     --------
@@ -364,10 +378,10 @@ def effect_of_pruning(labels: CrowdLabels, removed: Mask) -> PruningEffect:
     def fit_rest(visible: CrowdLabels) -> Any:
         return fit(visible, "rest")
 
-    fit_all(labels)
-    fit_rest(labels)
+    probas = fit_all(labels), fit_rest(labels)
     (before,), (after,) = codes.values()
     kept = after >= 0
+    known = _known_scores(probas, (before, after), kept, as_gold(gold, labels))
     n_changed = int((before != after)[kept].sum())
     plan, support = scoring_plan(labels), None
     change, error = float("nan"), float("nan")
@@ -376,7 +390,17 @@ def effect_of_pruning(labels: CrowdLabels, removed: Mask) -> PruningEffect:
         change, error = paired_difference(rest, everything)
         stays = ~removed[plan.labels.worker[(plan.folds >= 0) & (plan.folds < plan.n_folds_used)]]
         support = label_support(plan, codes["all"][1:], codes["rest"][1:], stays)
-    return PruningEffect(n_changed, int(kept.sum()), change, error, support)
+    return PruningEffect(n_changed, int(kept.sum()), change, error, support, known)
+
+
+def _known_scores(probas: Any, codes: Any, kept: Mask, gold: Any) -> KnownScores | None:
+    """Return the scores before and after on tasks of known class that keep a label."""
+    tasks = np.flatnonzero(kept & (gold >= 0)) if gold is not None else np.empty(0, dtype=int)
+    if not len(tasks):
+        return None
+    return KnownScores(
+        *(known_score(p[tasks], c[tasks], gold[tasks]) for p, c in zip(probas, codes, strict=True))
+    )
 
 
 def _differ(changes: Mapping[str, NDArray[Any]], name: str) -> Mask:

@@ -43,6 +43,9 @@ class ResponseTimes(Part):
         Accuracy according to the fit, and its standard error.
     typical_accuracy, rate : float
         Median accuracy of the judged workers; accepted false discovery rate.
+    scored : bool
+        Whether times count in the score of spammers, which then names workers. Those of unordered
+        classes do.
     """
 
     workers: NDArray[Any]
@@ -55,10 +58,16 @@ class ResponseTimes(Part):
     accuracy_error: Floats
     typical_accuracy: float
     rate: float
+    scored: bool = False
 
     def findings(self) -> list[Finding]:
         """Return findings on fast workers with low accuracy and, as info, on other fast workers."""
         fast = (self.q_value < self.rate) & (self.speed < MUCH_FASTER)
+        if self.scored:
+            return self._finding(
+                fast, "fast", "info", "(the search for spammers counts it)",
+                "Nothing, unless they are named as spammers; they may have practice.",
+            )  # fmt: skip
         worse = self.accuracy + 2 * self.accuracy_error < self.typical_accuracy
         # In a crowd of eight, nobody can be fast enough for a low rate; errors are evidence, too.
         extreme = (self.q_value < max(RATE_IF_WRONG, self.rate)) & (self.speed < EXTREME)
@@ -137,7 +146,7 @@ def find_fast_workers(
     ...     duration=np.where(table["worker"] == 9, seconds / 20, seconds),
     ... )
     >>> [(found.id, found.affected) for found in find_fast_workers(labels).findings()]
-    [('fast-and-wrong', (9,))]
+    [('fast', (9,))]
     """
     check_integer("min_labels", min_labels, 5)
     check_number("rate", rate, 0.0, 1.0)
@@ -154,7 +163,7 @@ def find_fast_workers(
             "is usual."
         )
     model = fit_or_default(known, fit)
-    centre, error = _medians(timed, _relative_logs(timed), judged)
+    centre, error = _medians(timed, relative_logs(timed), judged)
     usual = float(np.median(centre))
     spread = max(float(np.sqrt(robust_variance(centre - usual, error**2))), LEAST_SPREAD)
     p = student_tail((usual - centre) / np.hypot(spread, error), len(judged))
@@ -171,10 +180,11 @@ def find_fast_workers(
         accuracy_error=np.asarray(model.worker_accuracy_error_)[judged],
         typical_accuracy=float(np.median(accuracy)),
         rate=rate,
+        scored=not known.ordered,
     )
 
 
-def _relative_logs(timed: CrowdLabels) -> Floats:
+def relative_logs(timed: CrowdLabels) -> Floats:
     """Return log durations minus the others' mean on the same task, for tasks with two or more."""
     logs = np.log(timed.columns["duration"])
     n = timed.labels_per_task[timed.task]

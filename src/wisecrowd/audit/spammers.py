@@ -12,6 +12,7 @@ from wisecrowd.audit.default_fit import fit_with_law
 from wisecrowd.audit.information import channel_capacity, mutual_information, spammer_score
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.audit.pruning import PruningEffect, effect_of_pruning
+from wisecrowd.audit.response_times import relative_logs
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
@@ -143,6 +144,7 @@ def find_spammers(
     labels: CrowdLabels,
     *,
     fit: Aggregator | None = None,
+    gold: Any = None,
     rate: float = RATE,
     pruning: bool = True,
 ) -> SpammerReport:
@@ -171,6 +173,8 @@ def find_spammers(
     fit : fitted method, optional
         A fit with a label law, for score, capacity, information and accuracy; otherwise a
         fit of the default method is used.
+    gold : known classes, optional
+        In any form that ``Aggregator.fit`` takes. They score the remedy, and nothing else.
     rate : float, default 0.04
         Accepted false discovery rate.
     pruning : bool, default True
@@ -223,7 +227,7 @@ def find_spammers(
         accuracy=model.worker_accuracy_,
         rate=rate,
         has_signal=has_signal,
-        _pruning=effect_of_pruning(labels, accused) if pruning and accused.any() else None,
+        _pruning=effect_of_pruning(labels, accused, gold) if pruning and accused.any() else None,
     )
 
 
@@ -254,7 +258,8 @@ def knowledge_levels(labels: CrowdLabels, agreed: Floats) -> tuple[Floats, Mask]
 
     def log_likelihood(share: float, given: Floats) -> Floats:
         p = share * given + (1 - share) * habit
-        return np.bincount(labels.worker, weight * np.log(np.maximum(p, 1e-12)), J)
+        log_p = weight * np.log(np.maximum(p, 1e-12))
+        return np.bincount(labels.worker, log_p, J).astype(np.float64, copy=False)
 
     log_p = np.stack([log_likelihood(share, agreed) for share in KNOWLEDGE.tolist()], axis=1)
     contrary = log_likelihood(CONTRARY, (1 - agreed) / (K - 1)) - log_p[:, 0] > CLEARLY
@@ -283,18 +288,23 @@ def _habit(labels: CrowdLabels, weight: Floats) -> Floats:
 
 
 def log_time_z(labels: CrowdLabels) -> Floats:
-    """Return the median log time (n_workers,) in robust standard deviations of all workers'."""
+    """Return the median log time (n_workers,) in robust standard deviations of all workers'.
+
+    Times are compared with those of the others on the same tasks.
+    """
     z = np.full(labels.n_workers, np.nan)
-    duration = np.asarray(labels.columns.get("duration", ()), dtype=np.float64)
-    rows = np.flatnonzero(np.isfinite(duration) & (duration > 0))
-    worker, logs = labels.worker[rows], np.log(duration[rows])
+    if "duration" not in labels.columns:
+        return z
+    duration = np.asarray(labels.columns["duration"], dtype=np.float64)
+    timed = labels.select_annotations(np.isfinite(duration) & (duration > 0))
+    worker, logs = timed.worker, relative_logs(timed)
     order = np.lexsort((logs, worker))
-    timed, first, n = np.unique(worker[order], return_index=True, return_counts=True)
-    if len(timed) < FEWEST_TIMED:
+    who, first, n = np.unique(worker[order], return_index=True, return_counts=True)
+    if len(who) < FEWEST_TIMED:
         return z
     middle = logs[order][first + (n - 1) // 2] + logs[order][first + n // 2]
     apart = middle / 2 - np.median(middle / 2)
-    z[timed] = apart / max(1.4826 * float(np.median(np.abs(apart))), LEAST_SPREAD)
+    z[who] = apart / max(1.4826 * float(np.median(np.abs(apart))), LEAST_SPREAD)
     return z
 
 

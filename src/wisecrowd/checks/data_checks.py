@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.checks.identical_workers import CHANCE, identical_sheets
+from wisecrowd.core.abstentions import abstention_hint, abstention_sentence, is_abstention
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
@@ -55,6 +56,7 @@ def subsample_step(labels: CrowdLabels, most: int = ENOUGH) -> int:
 def data_findings(labels: CrowdLabels, some: CrowdLabels) -> Iterator[Finding]:
     """Yield findings on the labels, independent of the method; ``some`` is a subsample of them."""
     yield from unseen_classes(labels)
+    yield from abstention_classes(labels)
     yield from _separate_parts(labels, some)
     yield from sheet_findings(some)
     yield from _one_task_workers(labels)
@@ -77,6 +79,21 @@ def unseen_classes(labels: Any) -> Iterator[Finding]:
         f"No label says {describe_ids(ids)} ({len(ids)} of {labels.n_classes} classes): only a "
         "prior could.",
         "Leave such classes out, or let workers label tasks of them.",
+    )  # fmt: skip
+
+
+def abstention_classes(labels: Any) -> Iterator[Finding]:
+    """Yield a finding on classes that look like abstentions; in memory or a pack."""
+    named = np.array([is_abstention(name) for name in labels.classes.tolist()], dtype=bool)
+    named &= labels.class_totals > 0
+    if not named.any() or named.all():
+        return
+    ids = labels.classes[named]
+    share = float(labels.class_totals[named].sum() / labels.class_totals.sum())
+    yield Finding(
+        "abstention-class", "low", share, tuple(ids.tolist()),
+        f"{abstention_sentence(ids)} ({share:.0%} of the labels, which is the score).",
+        f"If so, these labels should not count: {abstention_hint(ids)}.",
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.checks.data_checks import (
     ENOUGH,
+    abstention_classes,
     connects,
     separate_finding,
     sheet_findings,
@@ -58,7 +59,8 @@ def check_pack_fit(crowd: PackedCrowd, shards: Any, result: Fit) -> PackFindings
     if whole:
         found = findings_of(sample, answered, gold >= 0)
         return PackFindings(tuple(found), ())
-    found, unchecked = [*unseen_classes(crowd), *sheet_findings(sample)], []
+    found = [*unseen_classes(crowd), *abstention_classes(crowd), *sheet_findings(sample)]
+    unchecked = []
     separate = _separate_parts(crowd, shards, sample)
     if separate is None:
         unchecked.append("separate-parts")

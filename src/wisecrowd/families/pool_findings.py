@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.abstentions import abstention_hint, abstention_sentence, is_abstention
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
@@ -117,10 +118,18 @@ def unsupported_finding(
     yield Finding(
         "unsupported-class", "medium", float(unsupported.mean()), tuple(ids.tolist()),
         " ".join(said),
-        "If a class means that workers do not know, declare it: "
-        + for_reader("abstain=[...]", "--abstain LABEL")
+        _declared(ids.tolist())
         + "; otherwise gold labels of such tasks would show which is right.",
     )  # fmt: skip
+
+
+def _declared(names: Sequence[Any]) -> str:
+    """Return how to declare a class as an abstention; those that look like one are named."""
+    alike = [name for name in names if is_abstention(name)]
+    if alike:
+        return f"{abstention_sentence(alike)}. If so, declare it: {abstention_hint(alike)}"
+    how = abstention_hint(names) if names else for_reader("abstain=[...]", "--abstain LABEL")
+    return f"If a class means that workers do not know, declare it: {how}"
 
 
 def doubt_findings(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wisecrowd.core.abstentions import abstention_hint, abstention_sentence, is_abstention
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.class_evidence import as_numbers_or_nan, look_of, span_hint
 from wisecrowd.core.columns import SIDES
@@ -198,8 +199,17 @@ def inspect(
         f"{doubt.sentence}; other commands refuse it without {option('accept', doubt.name)}"
         for doubt in request.doubts
     )
-    seen = _described(data, request, files, shown, (*_remarks(request), *said, *doubts))
+    hints = _abstentions(data)
+    seen = _described(data, request, files, shown, (*_remarks(request), *said, *doubts, *hints))
     return replace(seen, needs_type=None if request.doubts else needs)
+
+
+def _abstentions(data: Annotations) -> tuple[str, ...]:
+    """Return a hint at classes that look like abstentions."""
+    names = [name for name in getattr(data, "classes", np.empty(0)).tolist() if is_abstention(name)]
+    if not names or not isinstance(data, CrowdLabels):
+        return ()
+    return (f"{abstention_sentence(names)}; if so, read it with {abstention_hint(names)}",)
 
 
 def _of_pack(path: PathLike) -> Inspection:

@@ -74,8 +74,8 @@ def next_steps(
     """Return all findings, most severe first, with the remedy that holds and its effect.
 
     A remedy that changes labels is tried on the data (:mod:`wisecrowd.reporting.trials`). One that
-    does not predict held-out labels better is replaced by the next one, in the end by a command
-    that only shows the evidence.
+    does not score better on known classes, or without enough of them does not predict held-out
+    labels better, is replaced by the next one, in the end by one that only shows the evidence.
     """
     context = Context(study, Trials(study), files, reading)
     return [step_of(found, context) for found in study.audit.findings]
@@ -311,7 +311,9 @@ def _sentences(action: Action, trial: Trial) -> list[str]:
         said.append(f"{shown(spared_sentence(named))}.")
     if trial.measured is not None:
         first, second = (percent(value) for value in trial.measured)
-        said.append(f"Accuracy {first} before, {second} after, measured on known classes.")
+        said.append(
+            f"Accuracy {first} before, {second} after, measured on known classes{_losses(trial)}."
+        )
     said.append(f"{_held_out(trial)}.")
     if action.removes:
         said.append("Then aggregate cleaned.csv.")
@@ -340,6 +342,17 @@ def _held_out(trial: Trial) -> str:
     )
 
 
+def _losses(trial: Trial) -> str:
+    """Return what the known classes say about the probabilities."""
+    if trial.known is None:
+        return ""
+    before, after = trial.known.before, trial.known.after
+    return (
+        f", with log loss {np.mean(before.loss):.3f} before and {np.mean(after.loss):.3f} after; "
+        f"confidence is {percent(before.gap)} from accuracy before and {percent(after.gap)} after"
+    )
+
+
 def _support(trial: Trial) -> str:
     return "" if trial.support is None else f"; {trial.support}"
 
@@ -355,6 +368,12 @@ def _declined(action: Action, trial: Trial | None) -> str:
         return f"{what} could not be tried on these data."
     if trial.n_changed == 0:
         return f"{what} was tried. {_changed(trial)}."
+    if trial.known is not None and trial.decided is False:
+        return (
+            f"{what} was tried. {_changed(trial)}. On {count(trial.known.n)} known classes it is "
+            f"not better: accuracy {percent(trial.known.before.accuracy)} before, "
+            f"{percent(trial.known.after.accuracy)} after{_losses(trial)}."
+        )
     if np.isfinite(trial.score_change) and trial.score_change > 0:
         why = "which is too little to be sure"
     else:

@@ -1,8 +1,10 @@
-"""Trials: what a suggested action would change on these data, measured without truth.
+"""Trials: what a suggested action would change on these data.
 
-An action is carried out in memory: the labels are fitted before and after it. A fifth of the labels
-at a time is hidden from both fits, and one common model scores the hidden labels of workers whom
-the action does not concern, because colluders predict each other. Large crowds are sampled.
+An action is carried out in memory: the labels are fitted before and after it. Where enough classes
+are known, both fits, which have not seen them, are scored on these tasks: known answers outrank
+models. Otherwise a fifth of the labels at a time is hidden from both fits, and one common model
+scores the hidden labels of workers whom the action does not concern, because colluders predict each
+other. Large crowds are sampled.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.inference.held_out_labels import HeldOutScore, ScoringPlan
+from wisecrowd.inference.known_scores import KnownScores, known_score
 from wisecrowd.inference.label_support import CLEAR, Support, label_support
 from wisecrowd.inference.scorers import scorer_of
 from wisecrowd.reporting.actions import Action, Applied, apply
@@ -31,7 +34,7 @@ HARMLESS = 0.005  # share of changed tasks that cannot lower the accuracy by mor
 
 @dataclass(frozen=True)
 class Trial:
-    """Effect of an action on the result, without truth.
+    """Effect of an action on the result.
 
     Attributes
     ----------
@@ -53,6 +56,8 @@ class Trial:
         Accused workers who are not removed.
     support : Support, optional
         What hidden labels say about the changed labels; None for other kinds than classes.
+    known : KnownScores, optional
+        Scores on tasks of known class.
     """
 
     n_changed: int
@@ -67,6 +72,16 @@ class Trial:
     cost: float | None = None
     spared: tuple[Any, ...] = ()
     support: Support | None = None
+    known: KnownScores | None = None
+
+    @property
+    def decided(self) -> bool | None:
+        """Whether known classes speak for the action; None if they do not decide."""
+        if self.known is not None and self.known.decides:
+            return self.known.better
+        if self.measured is not None and self.measured[1] < self.measured[0]:
+            return False
+        return None
 
     @property
     def improves(self) -> bool:
@@ -75,9 +90,11 @@ class Trial:
         A method that learns about workers gives spammers little weight. Without them it is more
         confident, which raises the held-out score, but its labels need not be better.
         """
-        if self.n_changed == 0 or np.isnan(self.score_change):
+        if self.n_changed == 0:
             return False
-        if self.measured is not None and self.measured[1] < self.measured[0]:
+        if self.decided is not None:
+            return self.decided
+        if np.isnan(self.score_change):
             return False
         better = self.score_change > CLEAR * self.score_error
         return better and (self.support is None or self.support.clear)
@@ -86,13 +103,13 @@ class Trial:
     def holds(self) -> bool:
         """Whether to advise the action.
 
-        Held-out labels are predicted clearly better, or as well as before, within one standard
-        error, while almost no label changes.
+        Known classes decide, if there are enough. Otherwise held-out labels are predicted clearly
+        better, or as well as before, within one standard error, while almost no label changes.
         """
+        if self.decided is not None:
+            return self.decided
         if np.isnan(self.score_change):
             return self.share_changed == 0
-        if self.measured is not None and self.measured[1] < self.measured[0]:
-            return False
         if self.score_change > CLEAR * self.score_error:
             return True
         return self.share_changed <= HARMLESS and self.score_change >= -self.score_error
@@ -194,15 +211,17 @@ class Trials:
         changed, n_tasks = self._changed(after, applied)
         agreement = float(self._scorer.agreement(self._before, after))
         score, error, support = self._held_out(action, applied, concerned, changed, agreement)
+        known = self._known_scores(after)
         cost = labels.columns.get("cost")
         paid = None if cost is None else float(np.nansum(np.asarray(cost, float)[applied.rows]))
         return Trial(
             n_changed=changed, n_tasks=n_tasks, agreement=agreement,
             score_change=score, score_error=error,
-            measured=self._measured(after),
+            measured=None if known is None else (known.before.accuracy, known.after.accuracy),
             sampled=self.data is not labels,
             n_workers=int(applied.workers.sum()), n_labels=int(applied.rows.sum()), cost=paid,
             spared=tuple(labels.workers[applied.spared].tolist()), support=support,
+            known=known,
         )  # fmt: skip
 
     def _changed(self, after: Any, applied: Applied) -> tuple[int, int]:
@@ -266,17 +285,18 @@ class Trials:
             keep &= ~late_labels(some, applied.moments)
         return np.asarray(keep[rows])
 
-    def _measured(self, after: Any) -> tuple[float, float] | None:
-        """Return the accuracy before and after on tasks of known class."""
+    def _known_scores(self, after: Any) -> KnownScores | None:
+        """Return the scores before and after on tasks of known class."""
         known = getattr(self.study, "known", None)
         if known is None or not isinstance(self.data, CrowdLabels):
             return None
         known = known[self._tasks]
-        scored = (known >= 0) & (self.data.labels_per_task > 0)
-        if not scored.any():
+        tasks = np.flatnonzero((known >= 0) & (self.data.labels_per_task > 0))
+        if not len(tasks):
             return None
-        first, second = (
-            float(np.mean((codes_of(one, self.data) == known)[scored]))
-            for one in (self._before, after)
+        return KnownScores(
+            *(
+                known_score(one.probas_[tasks], codes_of(one, self.data)[tasks], known[tasks])
+                for one in (self._before, after)
+            )
         )
-        return first, second
