@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -92,7 +93,11 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
 
             file = KnownFile(asked.truth, "--truth", asked.truth_columns, reading)
             scored = evaluate_workers(labels, file, reading, asked.claimed, notes)
-            manifest = describe_run(context, sources, method="evaluate")
+            is_model = asked.claimed is not None and Path(asked.claimed).is_dir()
+            manifest = describe_run(
+                context, sources[:-1] if is_model else sources, method="evaluate",
+                parameters={"claimed": asked.claimed} if is_model else None,
+            )  # fmt: skip
             show_workers(scored, places, asked.as_json, manifest, notes)
             return
         kind = kind_of_answers(labels, reading.declared_type)

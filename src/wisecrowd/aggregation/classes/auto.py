@@ -507,7 +507,7 @@ def _result(
         probas,
         accuracy,
         worker_evidence=worker_evidence(labels, chosen.probas),
-        worker_accuracy_shift=accuracy - chosen.worker_accuracy,
+        worker_accuracy_shift=accuracy - np.asarray(chosen.worker_accuracy),
         class_prior=chosen.class_prior,
         confusion=chosen.confusion,
         n_iter=chosen.n_iter,
