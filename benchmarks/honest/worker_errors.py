@@ -2,7 +2,7 @@
 
 Eight simulated crowds, from busy to nearly empty. Half of the draws have workers with one accuracy
 for all classes, half have confusion matrices of their own. An error is right if it is as large as
-the deviations are: mean error ÷ root mean square deviation, which is 1 at best.
+the deviations are: root mean square error ÷ root mean square deviation, which is 1 at best.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CELLS = (
 
 
 class Score(NamedTuple):
-    """Mean error, root mean square deviation, and how often 1.96 errors hold the deviation."""
+    """Root mean squares of errors and deviations, and how often 1.96 errors hold a deviation."""
 
     error: float
     deviation: float
@@ -77,7 +77,7 @@ def score(method: str, cell: Cell, n_crowds: int) -> Score:
         off.append(fit.worker_accuracy_ - made.worker_accuracy)
     errors, deviations = np.concatenate(error), np.concatenate(off)
     return Score(
-        float(errors.mean()),
+        float(np.sqrt(np.mean(errors**2))),
         float(np.sqrt(np.mean(deviations**2))),
         float(np.mean(np.abs(deviations) <= 1.96 * errors)),
     )

@@ -122,3 +122,50 @@ def test_boxes_of_other_images_are_refused(cli, table):
     truth = table("truth.csv", header, [["9", "0", "0", "5", "5"]])
     code, _, err = cli("evaluate", answers, "--truth", truth)
     assert (code, "names none of the 1 tasks" in err) == (3, True), err
+
+
+def test_workers_against_the_truth_and_a_claim(cli, answers, truth, tmp_path, rows):
+    claims = tmp_path / "workers.csv"
+    cli("aggregate", answers, "-m", "dawid-skene", "-o", tmp_path / "l.csv", "--workers-to", claims)
+    code, out, err = cli("evaluate", answers, "--truth", truth, "--workers", "--json")
+    assert code == 0, err
+    alone = json.loads(out)
+    expected = wc.truth.score_workers(wc.read(answers), dict(zip(*known_of(truth), strict=True)))
+    assert [row["right"] for row in alone["workers"]] == expected.columns["right"].tolist()
+    assert "claimed" not in alone["workers"][0]
+    run = ("evaluate", answers, "--truth", truth, "--workers", "--claimed", claims)
+    found = json.loads(cli(*run, "--json").out)
+    assert {"mean_claimed_minus_right", "coverage", "n_compared"} <= set(found)
+    assert found["workers"][0]["claimed_low"] <= found["workers"][0]["claimed"]
+    target = tmp_path / "scores.csv"
+    assert cli(*run, "-o", target).out == ""
+    assert list(rows(target)[0])[:6] == ["worker", "n_labels", "n_truth", "right", "low", "high"]
+    text = cli(*run).out
+    assert text.splitlines()[0].split()[:3] == ["worker", "labels", "with"]
+    assert "mean claimed - right" in text
+
+
+def test_workers_take_a_saved_model(cli, answers, truth, tmp_path):
+    wc.aggregation.DawidSkene().fit(wc.read(answers)).save(tmp_path / "model")
+    run = ("evaluate", answers, "--truth", truth, "--workers", "--claimed", tmp_path / "model")
+    assert "coverage" in json.loads(cli(*run, "--json").out)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--claimed", "w.csv"), "add --workers"),
+        (("--worker", "who"), "add --workers"),
+    ],
+)
+def test_options_about_workers_need_them(cli, answers, truth, more, message):
+    code, out, err = cli("evaluate", answers, "--truth", truth, *more)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def known_of(truth):
+    from wisecrowd.io.tables import read_truth
+
+    table = read_truth(truth)
+    return table["task"].to_pylist(), table["label"].to_pylist()

@@ -77,7 +77,8 @@ def judge_workers(
             "there are no known answers; give gold, "
             + for_reader("gold={task: label, ...}.", "--gold FILE.")
         )
-    checked = np.array([None if k < 0 else labels.classes[k] for k in known], dtype=object)
+    checked = labels.classes.astype(object)[np.maximum(known, 0)]
+    checked[known < 0] = None
     found = workers(labels, checked, fit=fit)
     if found.note:
         raise NotApplicable(found.note)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wisecrowd.storage.manifest import Manifest
 
 FOUND = 1  # the exit code of --fail-on
+MOST_JUDGED = 20  # workers that a terminal shows, the busiest first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,8 +235,14 @@ def _show(
     elif asked.prune_to is None or not is_standard(asked.prune_to):
         findings = audit.findings if withheld is None else withheld.findings(audit.findings)
         pairs = audit.tables().get("surprising_pairs", {})
-        pairs = pairs if withheld is None else withheld.table(pairs)
-        when_complete(lambda: print_text(_findings_text(findings) + _pairs_text(pairs)))
+        judged = audit.tables().get("workers", {})
+        if withheld is not None:
+            pairs, judged = withheld.table(pairs), withheld.table(judged)
+        when_complete(
+            lambda: print_text(
+                _findings_text(findings) + _workers_text(judged) + _pairs_text(pairs)
+            )
+        )
     if withheld is not None and withheld.workers:
         notes(
             f"{len(withheld.workers)} workers with fewer than {withheld.fewest} labels are not "
@@ -276,6 +283,29 @@ def _findings_text(findings: Findings) -> str:
         for sentence in (found.explanation, found.remedy):
             lines += indented(harmless(sentence), 8)
     return "\n".join(lines) + "\n"
+
+
+def _workers_text(judged: Mapping[str, Any]) -> str:
+    """Return the accuracy of the busiest workers by gold, if there is gold."""
+    import numpy as np
+
+    from wisecrowd.cli.terminal import harmless, text_table
+
+    if not judged or not len(judged["worker"]):
+        return ""
+    order = np.argsort(-np.asarray(judged["n_labels"]), kind="stable")[:MOST_JUDGED]
+    rows = [
+        [
+            harmless(str(judged["worker"][n])), int(judged["n_labels"][n]),
+            int(judged["n_checked"][n]), f"{judged['accuracy'][n]:.0%}",
+            f"{judged['low'][n]:.0%} to {judged['high'][n]:.0%}",
+        ]
+        for n in order.tolist()
+    ]  # fmt: skip
+    more = len(judged["worker"]) - len(rows)
+    rest = f"and {more} more; -o FOLDER writes them to workers.csv\n" if more else ""
+    header = ["worker", "labels", "checked", "accuracy", "95% interval"]
+    return f"\nworkers by checked tasks:\n{text_table(header, rows)}\n{rest}"
 
 
 def _pairs_text(pairs: Mapping[str, Any]) -> str:

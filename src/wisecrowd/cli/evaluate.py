@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -29,7 +30,22 @@ class EvaluateOptions:
     ]
     output: options.Output = None
     truth_columns: options.TruthColumns = None
+    workers: Annotated[
+        bool,
+        typer.Option(
+            "--workers", help="Score the workers of a file of answers: task, worker, label."
+        ),
+    ] = False
+    claimed: Annotated[
+        str | None,
+        typer.Option(
+            "--claimed",
+            metavar="FILE|MODEL",
+            help="What --workers compares: a table of workers, or a saved model.",
+        ),
+    ] = None
     task: options.TaskColumn = None
+    worker: options.WorkerColumn = None
     label: options.LabelColumn = None
     type: options.Type = None
     scale: options.Scale = None
@@ -53,6 +69,9 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     calibration error (ECE). A confidence column alone gives all three for two classes, and the
     calibration error for more. --scale, or --type ordered, gives the mean absolute error (MAE) and
     the quadratic weighted kappa of ordered classes. --attributes compares groups of tasks.
+
+    --workers scores workers instead: the file has the columns task, worker and label. --claimed
+    compares their accuracy with what a table of workers or a model claims.
     """
     from wisecrowd.cli.evaluate_answers import EVALUATORS, evaluate_kind, kind_of_answers
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_result, read_truth
@@ -61,13 +80,26 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     from wisecrowd.core.exceptions import ParameterError
 
     asked.groups.check()
+    _check_workers(asked)
     places = split_output(asked.output, asked.as_json)
-    check_outputs(
-        [places[0]], [labels, asked.truth, *asked.groups.sources()],
-        others=filter(None, [places[1]]), overwrite=asked.overwrite,
-    )  # fmt: skip
-    reading = Reading(task=asked.task, label=asked.label, type=asked.type, scale=asked.scale)
+    sources = [labels, asked.truth, *asked.groups.sources(), *filter(None, [asked.claimed])]
+    check_outputs([places[0]], sources, others=filter(None, [places[1]]), overwrite=asked.overwrite)
+    reading = Reading(
+        task=asked.task, worker=asked.worker, label=asked.label, type=asked.type, scale=asked.scale
+    )
     with Notes(asked.quiet) as notes:
+        if asked.workers:
+            from wisecrowd.cli.evaluate_workers import evaluate_workers, show_workers
+
+            file = KnownFile(asked.truth, "--truth", asked.truth_columns, reading)
+            scored = evaluate_workers(labels, file, reading, asked.claimed, notes)
+            is_model = asked.claimed is not None and Path(asked.claimed).is_dir()
+            manifest = describe_run(
+                context, sources[:-1] if is_model else sources, method="evaluate",
+                parameters={"claimed": asked.claimed} if is_model else None,
+            )  # fmt: skip
+            show_workers(scored, places, asked.as_json, manifest, notes)
+            return
         kind = kind_of_answers(labels, reading.declared_type)
         if kind in EVALUATORS:
             if asked.groups.sources():
@@ -89,6 +121,18 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
         notes(f"{sizes[0]} of {sizes[1]} tasks have a truth")
         by_attribute = _by_attribute(result, known, asked.groups, notes)
         _show(scores, *sizes, places, asked.as_json, manifest, notes, by_attribute)
+
+
+def _check_workers(asked: EvaluateOptions) -> None:
+    """Refuse options that need --workers without it, and those that it cannot have."""
+    from wisecrowd.core.exceptions import ParameterError
+
+    if not asked.workers:
+        for option, value in (("--claimed", asked.claimed), ("--worker", asked.worker)):
+            if value is not None:
+                raise ParameterError(f"{option} is about workers; add --workers, or leave it out.")
+    elif asked.groups.sources():
+        raise ParameterError("--attributes compares groups of tasks; leave out --workers.")
 
 
 def _scores(result: Any, truth: MatchedTruth, reading: Reading) -> dict[str, float]:

@@ -31,7 +31,8 @@ class Fit:
     worker_evidence : WorkerEvidence, optional
         What this error is computed from, if that is more than the labels at hand.
     worker_accuracy_shift : (n_workers,), optional
-        How far a doubt about the answers has moved the accuracy; it is part of the error.
+        How far the accuracy is from that of the model which ``worker_evidence`` is of; it is part
+        of the error.
     class_prior : (n_classes,), optional
     confusion : (n_workers, n_classes, n_classes), optional
         ``confusion[j, k, l]`` is the probability of label ``l`` by worker ``j`` on class ``k``.

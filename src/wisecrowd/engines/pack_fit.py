@@ -218,9 +218,8 @@ def fit_pack(
         problem: Problem[Any, Any] = Problem(crowd, prior, engine_of_files, None, rng)
         fit = _with_humility(method, opened, method._fit(problem))
         if isinstance(crowd, PackedCrowd):
-            fit = ClassAnswers(fit.answers).judged(
-                replace(fit, worker_evidence=crowd.evidence), None
-            )
+            fit = replace(fit, worker_evidence=fit.worker_evidence or crowd.evidence)
+            fit = ClassAnswers(fit.answers).judged(fit, crowd)
         findings, unchecked = _findings(crowd, problem, fit)
         fit = replace(fit, findings=(*fit.findings, *findings, *method._unfinished(fit)))
         n_ties = parts.sums.n_ties if opened.summary.kind == LABELS else 0

@@ -164,19 +164,6 @@ def instability(foresight: list[Foresight], probas: Floats) -> float:
     return float(max(0.0, before.mean() - after.mean()) / above)
 
 
-def accuracy_shift(accuracy: Floats, doubt: float, n_classes: int) -> Floats:
-    """Return how far a doubt has moved the mean probability (n_workers,) of workers' labels.
-
-    Nobody knows whether workers err together, so this much belongs to the error of the mean.
-
-    Examples
-    --------
-    >>> accuracy_shift(np.array([0.86]), 0.1, 2)
-    array([0.04])
-    """
-    return np.asarray(doubt / (1 - doubt) * (accuracy - 1 / n_classes))
-
-
 # ----------------------------------------------------------------------------- unsupported classes
 
 

@@ -24,7 +24,7 @@ from wisecrowd.engines.answer_parts import posterior_of_rows
 from wisecrowd.engines.files import Job
 from wisecrowd.engines.memory import Shard
 from wisecrowd.engines.packed_shard import PackedCrowd
-from wisecrowd.families.doubt import Doubt, accuracy_shift, within_votes
+from wisecrowd.families.doubt import Doubt, within_votes
 from wisecrowd.families.pool_findings import dependence_finding, doubt_findings
 from wisecrowd.inference.temperature_scaling import at_temperature
 
@@ -233,12 +233,12 @@ def votes_of(shard: Shard, n_classes: int) -> Floats:
 def packed_result(
     crowd: PackedCrowd,
     sums: PoolStats,
-    fits: Sequence[Fit],
+    chosen: Fit,
     choice: Choice,
     rule: PoolRule,
     sample: CrowdLabels,
 ) -> Fit:
-    """Return the fit of a pool on a pack: the first of ``fits`` with pooled answers."""
+    """Return the fit of a pool on a pack: that of the chosen method with pooled answers."""
     share = float(sums.overruled[0] / sums.n_tasks)
     shown: list[Finding] = []
     for name, (n, total) in (
@@ -252,11 +252,11 @@ def packed_result(
     extra["n_sample"] = sample.n_tasks
     accuracy = crowd.evidence.mean_right
     return replace(
-        fits[0],
+        chosen,
         answers=crowd.parts,
         worker_accuracy=accuracy,
-        worker_accuracy_shift=accuracy_shift(accuracy, rule.doubt, len(crowd.classes)),
-        findings=(*fits[0].findings, *shown),
+        worker_accuracy_shift=accuracy - np.asarray(chosen.worker_accuracy),
+        findings=(*chosen.findings, *shown),
         extra=extra,
     )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.audit.workers_by_gold import JudgedWorkers
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.reporting.study import Study
 from wisecrowd.reporting.text import shown
 from wisecrowd.reporting.verdict import flags_by_worker
@@ -22,10 +25,18 @@ FEWEST_IN_PIECE = 4
 
 
 def workers(study: Study) -> dict[str, Any]:
-    """Return the table of workers, worst first, with their details and their number."""
+    """Return the table of workers, worst first, with their details and their number.
+
+    With known answers, each has the accuracy that they give; otherwise the agreement with the
+    result, which is not an accuracy.
+    """
     flags = flags_by_worker(study)
     table = study.fit.worker_columns()
-    order = shown_workers(study.labels, flags, -table["agreement_with_result"])
+    share = table["agreement_with_result"]
+    known = _by_known_answers(study)
+    if known:
+        share = known["accuracy"]
+    order = shown_workers(study.labels, flags, -share)
     detailed = _detailed(study, order, flags)
     drift = _drift(study, detailed)
     confusion = _confusions(study, detailed)
@@ -34,7 +45,7 @@ def workers(study: Study) -> dict[str, Any]:
         {
             "worker": shown(study.labels.workers[j : j + 1].tolist()[0]),
             "n_labels": int(table["n_labels"][j]),
-            "agreement_with_result": _number(table["agreement_with_result"][j]),
+            **_quality(share, known, j),
             "kappa": None if kappa is None else _number(kappa[j]),
             "kind": None if kinds is None else shown(kinds[j]),
             "flags": flags.get(j, []),
@@ -51,12 +62,34 @@ def workers(study: Study) -> dict[str, Any]:
         "n_flagged": len(flags),
         "n_withheld": 0,  # see wisecrowd.reporting.withholding
         "withheld_below": 0,
-        "median_agreement": _number(np.median(table["agreement_with_result"][present])),
+        "median_accuracy" if known else "median_agreement": _number(np.median(share[present])),
+        "n_checked": known["n_gold"] if known else 0,
         "classes": [shown(c) for c in study.labels.classes[:MOST_CLASSES].tolist()],
         "whole_matrix": study.labels.n_classes <= MOST_CLASSES,
         "has_time": "timestamp" in study.labels.columns,
         "rows": rows,
     }
+
+
+def _by_known_answers(study: Study) -> dict[str, Any]:
+    """Return accuracy, low, high and n_checked (n_workers,) by known answers; empty without."""
+    part = study.audit.parts.get("workers")
+    if not isinstance(part, JudgedWorkers):
+        return {}
+    place = lookup(part.columns["worker"], study.labels.workers)
+    found: dict[str, Any] = {"n_gold": part.n_gold}
+    for name in ("accuracy", "low", "high", "n_checked"):
+        found[name] = np.full(study.labels.n_workers, np.nan)
+        found[name][place] = part.columns[name]
+    return found
+
+
+def _quality(share: Floats, known: Mapping[str, Any], j: int) -> dict[str, Any]:
+    """Return the accuracy of a worker with its interval, or the agreement with the result."""
+    if not known:
+        return {"agreement_with_result": _number(share[j])}
+    ends = {name: _number(known[name][j]) for name in ("accuracy", "low", "high")}
+    return {**ends, "n_checked": int(np.nan_to_num(known["n_checked"][j]))}
 
 
 def _detailed(study: Study, order: NDArray[np.intp], flags: Any) -> NDArray[np.intp]:

@@ -15,12 +15,16 @@ from typing import TYPE_CHECKING, Any
 # imported module would hide the function.
 LOCATIONS = {
     "WorkerAccuracies": "anchored_workers",
+    "WorkerScores": "scored_workers",
+    "score_workers": "scored_workers",
     "workers": "anchored_workers",
 }
 
 if TYPE_CHECKING:
     from wisecrowd.truth.anchored_workers import WorkerAccuracies as WorkerAccuracies
     from wisecrowd.truth.anchored_workers import workers as workers
+    from wisecrowd.truth.scored_workers import WorkerScores as WorkerScores
+    from wisecrowd.truth.scored_workers import score_workers as score_workers
 
 
 def __getattr__(name: str) -> Any:

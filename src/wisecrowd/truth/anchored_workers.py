@@ -121,7 +121,7 @@ class _Checked(NamedTuple):
 class _Sums(NamedTuple):
     """Weighted moments (n_workers,) of the checked labels: number, Kish's size, means, squares."""
 
-    count: Floats
+    seen: Floats
     n: Floats
     right: Floats
     f: Floats
@@ -194,8 +194,8 @@ def workers(labels: Any, checked: Any, *, fit: Any = None, level: float = 0.95) 
     present = n_labels > 0
     columns = {
         "worker": crowd.workers, "n_labels": n_labels.astype(np.int64),
-        "n_checked": sums.count.astype(np.int64), "accuracy": accuracy, "low": low, "high": high,
-        "on_checked": np.where(sums.count > 0, sums.right, np.nan),
+        "n_checked": sums.seen.astype(np.int64), "accuracy": accuracy, "low": low, "high": high,
+        "on_checked": np.where(sums.seen > 0, sums.right, np.nan),
         "agreement_with_result": agreement, "source": source,
     }  # fmt: skip
     return WorkerAccuracies(
@@ -256,7 +256,7 @@ def _sums(some: _Checked, n_labels: Floats) -> _Sums:
     weight = np.where((count == n_labels)[some.worker], 1.0, some.weight)
 
     def total(values: Floats) -> Floats:
-        return np.bincount(some.worker, values, J)
+        return np.bincount(some.worker, values, J).astype(np.float64)
 
     mass, squares = total(weight), total(weight**2)
     n = mass**2 / np.where(squares > 0, squares, 1.0)  # Kish's size
@@ -297,7 +297,7 @@ def _anchored(
 ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
     """Return accuracy, low, high (n_workers,), and who is judged by their own labels."""
     alone = np.count_nonzero(n_labels) == 1
-    own = (sums.n >= OWN_LABELS) | ((sums.count > 0) & alone)
+    own = (sums.n >= OWN_LABELS) | ((sums.seen > 0) & alone)
     accuracy, low, high = (np.full(len(n_labels), np.nan) for _ in range(3))
     judged = np.flatnonzero(own)
     accuracy[judged], low[judged], high[judged] = _own(sums, n_labels, agreement, judged, level)
@@ -308,7 +308,7 @@ def _anchored(
     # What checked labels prove limits the interval; a label counts once, whatever its weight.
     n_right = np.bincount(some.worker, some.right, len(n_labels))
     total = np.maximum(n_labels, 1)
-    least, most = n_right / total, 1 - (sums.count - n_right) / total
+    least, most = n_right / total, 1 - (sums.seen - n_right) / total
     accuracy, low, high = (np.clip(one, least, most) for one in (accuracy, low, high))
     return accuracy, np.minimum(low, accuracy), np.maximum(high, accuracy), own
 
@@ -323,7 +323,7 @@ def _own(
     accuracy = np.clip(right + sums.slope * (agreement[rows] - sums.f[rows]), 0, 1)
     ratio = (sums.sse[rows] + 1) / (sums.sse_right[rows] + 1)
     ratio = np.where((right <= 0) | (right >= 1), 1.0, ratio)
-    unseen = 1 - sums.count[rows] / n_labels[rows]
+    unseen = 1 - sums.seen[rows] / n_labels[rows]
     size = n / np.maximum(ratio * unseen, 1e-12)  # the labels that would say as much
     t = stdtrit(np.maximum(n - 2, 1.0), (1 + level) / 2)
     return accuracy, *wilson_interval(accuracy, size, t)
@@ -341,14 +341,14 @@ def _pooled(
     if not len(rows):
         return np.empty(0), np.empty(0), np.empty(0)
     effect = _effects(some, sums)
-    J = max(int(np.count_nonzero(sums.count)), 2)
+    J = max(int(np.count_nonzero(sums.seen)), 2)
     residual = sums.right - sums.slope * sums.f
     off, kept = (residual - effect.mean)[rows], effect.shrinkage[rows]
     variance = effect.spread * (1 - kept) + (1 - kept) ** 2 * (
         effect.mean_variance + 2 / (J - 1) * off**2
     )
     # Unchecked labels: their own mean probability, and the residual that the worker is left with.
-    n_unseen = n_labels[rows] - sums.count[rows]
+    n_unseen = n_labels[rows] - sums.seen[rows]
     checked_f = np.bincount(some.worker, some.f, len(n_labels))[rows]
     unseen_f = (n_labels[rows] * agreement[rows] - checked_f) / np.maximum(n_unseen, 1)
     edge = 1 / (len(np.unique(some.task)) + 2)  # the rule of succession: nothing is certain
@@ -371,7 +371,7 @@ class _Effects(NamedTuple):
 
 def _effects(some: _Checked, sums: _Sums) -> _Effects:
     """Return the random effects of workers, whose residuals vary normally around a mean."""
-    seen = np.flatnonzero(sums.count > 0)
+    seen = np.flatnonzero(sums.seen > 0)
     n, mean = sums.n[seen], (sums.right - sums.slope * sums.f)[seen]
     freedom = float(np.maximum(n - 1, 0).sum())
     common = float(sums.sse.sum()) / freedom if freedom > 0 else 0.25

@@ -31,7 +31,6 @@ from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.families.doubt import (
     Doubt,
     Foresight,
-    accuracy_shift,
     dependence,
     measured_doubt,
     unsupported_classes,
@@ -136,8 +135,9 @@ class Auto(Aggregator):
     confusion_, class_prior_
         Those of the chosen method.
     worker_accuracy_ : (n_workers,)
-        Mean probability of the worker's own labels in the result; what the doubt takes from it is
-        part of ``worker_accuracy_error_``.
+        Mean probability of the worker's own labels in the result.
+    worker_accuracy_error_ : (n_workers,)
+        Standard error of the chosen method, and the distance from its accuracy.
 
     Notes
     -----
@@ -272,16 +272,18 @@ class Auto(Aggregator):
         if not is_large_crowd(crowd):
             choice = self._for_packs(crowd)._choice(small)
             rule = _rule_for(choice, _members(choice, small), small)
-        fits, jobs = [], []
+        fits, members = [], []
         for name in choice.names:
             parts = AnswerParts(PartPlan(), crowd.parts.by_frequency)
             own: Any = PackedCrowd(crowd.pack, parts)
             fits.append(_fit_member(name, replace(problem, data=own), publish=False)[1])
-            jobs.append(parts.job)
-        model = PooledModel(tuple(jobs), rule, crowd.class_totals)
+            members.append(own)
+        jobs = tuple(member.parts.job for member in members)
+        model = PooledModel(jobs, rule, crowd.class_totals)
         shards = problem.cut(0)
         sums = shards.collect(model, "answer", shards.begin(model), None, crowd.parts)
-        return packed_result(crowd, sums, fits, choice, rule, sample)
+        chosen = replace(fits[0], worker_evidence=members[0].evidence)
+        return packed_result(crowd, sums, chosen, choice, rule, sample)
 
     def _for_packs(self, crowd: PackedCrowd) -> Self:
         """Return the method with those candidates that fit a pack by shards."""
@@ -504,7 +506,8 @@ def _result(
     return Fit(
         probas,
         accuracy,
-        worker_accuracy_shift=accuracy_shift(accuracy, rule.doubt, labels.n_classes),
+        worker_evidence=worker_evidence(labels, chosen.probas),
+        worker_accuracy_shift=accuracy - np.asarray(chosen.worker_accuracy),
         class_prior=chosen.class_prior,
         confusion=chosen.confusion,
         n_iter=chosen.n_iter,
