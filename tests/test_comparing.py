@@ -123,7 +123,7 @@ def test_warnings_name_the_method_and_come_once():
 def test_without_truth_the_held_out_score_ranks(made):
     table = wc.compare(made.labels, methods=THREE).set_index("method")
     assert list(table.columns) == [
-        "held_out_score", "standard_error", "near_best", "recommended", "accuracy_expected",
+        "held_out_score", "standard_error", "near_best", "recommended", "mean_confidence",
         "agreement", "cpu_seconds", "reason",
     ]  # fmt: skip
     plan = scoring_plan(made.labels)
@@ -142,7 +142,7 @@ def test_without_truth_the_held_out_score_ranks(made):
         gap, error = paired_difference(scores[best], score)
         assert table.loc[name, "near_best"] == (gap <= error)
         own = methods[name]().fit(made.labels)
-        assert table.loc[name, "accuracy_expected"] == pytest.approx(own.confidence_.mean())
+        assert table.loc[name, "mean_confidence"] == pytest.approx(own.confidence_.mean())
     assert table["recommended"].tolist() == [True, False, False]
     assert table.index[-1] == "majority-vote"
     assert not table.loc["majority-vote", "near_best"]  # four spammers vote

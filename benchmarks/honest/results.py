@@ -177,8 +177,10 @@ def cost(n_labels: int = 8000) -> list[Row]:
                 )
                 seconds.append(_children() - before)
             rows.append(
-                Row(f"CPU of {command} on {n_labels} labels", "at most 4 s", f"{min(seconds):.1f} s",
-                    min(seconds) <= 4)
+                Row(
+                    f"CPU of {command} on {n_labels} labels",
+                    "at most 4 s", f"{min(seconds):.1f} s", min(seconds) <= 4,
+                )
             )  # fmt: skip
     return rows
 

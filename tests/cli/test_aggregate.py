@@ -51,7 +51,7 @@ def test_files_and_their_manifests(cli, answers, tmp_path, rows, written):
     assert written(answers) == {
         "labels.csv", "labels.csv.manifest.json", "workers.csv", "workers.csv.manifest.json",
     }  # fmt: skip
-    quality = {row["worker"]: float(row["accuracy"]) for row in rows(workers)}
+    quality = {row["worker"]: float(row["agreement_with_result"]) for row in rows(workers)}
     assert quality["ann"] > quality["cem"]
     manifest = read_manifest(labels)
     assert manifest.wisecrowd == wc.__version__

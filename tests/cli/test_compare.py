@@ -106,7 +106,7 @@ def test_without_truth(cli, many):
     ):
         assert row["agreement"] == agreement
         assert row["standard_error"] > 0
-        assert row["accuracy_expected"] == np.mean(model.confidence_)
+        assert row["mean_confidence"] == np.mean(model.confidence_)
     assert found["methods"][0]["near_best"] is True
 
 

@@ -30,7 +30,7 @@ def test_from_texts_to_scores(speech, capfd):
     scores = json.loads(capfd.readouterr().out)
     assert scores["word_accuracy"] == pytest.approx(1 - scores["word_error_rate"])
     assert 0.9 < scores["word_accuracy"] < 1
-    assert 0.8 < scores["accuracy_expected"] < 1
+    assert 0.8 < scores["mean_confidence"] < 1
     assert run(["evaluate", "texts.csv", "--truth", "texts.csv", "--json", "-q"]) == 0
     assert json.loads(capfd.readouterr().out)["exact_texts"] == 1
     assert run(["compare", *answers, "--truth", "speech/truth.csv", "--json", "-q"]) == 0

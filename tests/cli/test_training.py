@@ -237,13 +237,13 @@ def test_the_summary_names_the_epoch_the_score_the_workers_and_the_next_command(
     assert summary["selection"] == "crowd"
     assert (summary["log"], summary["findings"]) == ("model.log.jsonl", [])
     workers = summary["workers"]
-    rates = [one["accuracy"] for one in [*workers["best"], *workers["worst"]]]
+    rates = [one["agreement_with_result"] for one in [*workers["best"], *workers["worst"]]]
     assert len(rates) == 6
     assert rates == sorted(rates, reverse=True)
     every = wc.load("model").worker_accuracy_
     assert (rates[0], rates[-1]) == (every.max(), every.min())
     assert f"(score {summary['held_out_score']:.4f})" in found.err
-    assert "3 best and 3 worst of 8 workers by accuracy:" in found.err
+    assert "3 best and 3 worst of 8 workers by agreement with the result:" in found.err
     assert summary["next"] == "wisecrowd predict model NEW_FEATURES -o predictions.csv"
     assert found.err.splitlines()[-1] == f"next: {summary['next']}"
 

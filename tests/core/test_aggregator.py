@@ -83,8 +83,7 @@ def test_fit_publishes_everything_by_the_users_ids():
     assert model.task_columns()["n_labels"].tolist() == [2, 2, 1]
     workers = model.worker_columns()
     assert workers["n_labels"].tolist() == [2, 3]
-    np.testing.assert_allclose(workers["accuracy_low"], 0.95 - 0.196)
-    np.testing.assert_allclose(workers["accuracy_high"], 1.0)
+    np.testing.assert_allclose(workers["agreement_with_result"], 0.95)
 
 
 def test_parts_a_model_lacks_are_attribute_errors():

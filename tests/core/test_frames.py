@@ -104,9 +104,11 @@ def test_tables_of_a_fit_come_in_the_library_of_its_labels(library):
     assert isinstance(workers, KIND[library])
     assert isinstance(tasks, KIND[library])
     assert list(columns(workers)) == [
-        "worker", "n_labels", "accuracy", "standard_error", "accuracy_low", "accuracy_high",
+        "worker", "n_labels", "agreement_with_result", "standard_error",
     ]  # fmt: skip
-    np.testing.assert_allclose(np.asarray(workers["accuracy"]), fitted.worker_accuracy_)
+    np.testing.assert_allclose(
+        np.asarray(workers["agreement_with_result"]), fitted.worker_accuracy_
+    )
     assert np.asarray(tasks["label"]).tolist() == fitted.labels_.tolist()
 
 

@@ -33,10 +33,9 @@ def test_elo_is_a_unit_of_the_score():
     assert table["tied_with_best"].dtype == bool
 
 
-def test_worker_table_has_intervals_of_the_accuracy():
+def test_worker_table_has_the_agreement_and_its_error():
     columns = CrowdBT().fit(VOTES).worker_columns()
-    assert {"accuracy", "accuracy_low", "accuracy_high", "reliability"} <= set(columns)
-    assert (columns["accuracy_low"] <= columns["accuracy"]).all()
+    assert {"agreement_with_result", "standard_error", "reliability"} <= set(columns)
 
 
 @pytest.mark.parametrize(

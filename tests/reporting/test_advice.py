@@ -33,7 +33,7 @@ def study():
         table["task"], table["worker"], np.where(late, wrong, table["label"]),
         timestamp=table["task"], cost=np.full(len(late), 0.5),
     )  # fmt: skip
-    return study_crowd(labels, method="dawid-skene", options={"accuracy": {"n_simulations": 3}})
+    return study_crowd(labels, method="dawid-skene")
 
 
 def trial(**more):
@@ -187,9 +187,8 @@ def test_a_vote_is_better_without_spammers_and_a_model_is_not():
         n_classes=3, random_state=1,
     )  # fmt: skip
     action = Action.of(COMMANDS["spammers"], {}, "auto")
-    few = {"accuracy": {"n_simulations": 2}}
     vote, model = (
-        Trials(study_crowd(made.labels, method=name, options=few)).of(action)
+        Trials(study_crowd(made.labels, method=name)).of(action)
         for name in ("majority-vote", "one-coin")
     )
     assert vote.improves
@@ -271,11 +270,10 @@ def test_known_classes_outrank_held_out_labels(known, advised, held_out):
 
 def test_a_remedy_that_makes_calibration_worse_on_gold_is_not_shown():
     labels, truth = misleading_crowd()
-    few = {"accuracy": {"n_simulations": 2}}
     gold = {task: int(truth[task]) for task in range(0, 300, 3)}
     action = Action(method="group-aware-dawid-skene")
-    plain = study_crowd(labels, method="majority-vote", options=few)
-    checked = study_crowd(labels, method="majority-vote", gold=gold, options=few)
+    plain = study_crowd(labels, method="majority-vote")
+    checked = study_crowd(labels, method="majority-vote", gold=gold)
     advised, declined = (Trials(one).of(action) for one in (plain, checked))
     assert advised.holds  # by held-out labels, which follow the misleading tasks
     assert not declined.holds
@@ -291,8 +289,7 @@ def test_a_remedy_that_makes_calibration_worse_on_gold_is_not_shown():
 def test_scores_on_known_classes_are_those_of_a_fit_that_has_not_seen_them():
     labels, truth = misleading_crowd()
     gold = {task: int(truth[task]) for task in range(50)}
-    few = {"accuracy": {"n_simulations": 2}}
-    study = study_crowd(labels, method="dawid-skene", gold=gold, options=few)
+    study = study_crowd(labels, method="dawid-skene", gold=gold)
     found = Trials(study).of(Action(method="majority-vote")).known
     blind = study.blind.probas_[:50]
     assert found.before.accuracy == np.mean(blind.argmax(axis=1) == truth[:50])

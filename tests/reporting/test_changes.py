@@ -69,7 +69,9 @@ def test_workers_change_if_their_intervals_do_not_overlap(summaries):
     old = copy.deepcopy(summaries[0])
     row = old["workers"]["rows"][0]
     row.update(accuracy=0.1, low=0.05, high=0.15)
-    (changed,) = changes_since(old, summaries[0])["workers"]["changed"]
+    new = copy.deepcopy(summaries[0])
+    new["workers"]["rows"][0].update(accuracy=0.8, low=0.7, high=0.9)
+    (changed,) = changes_since(old, new)["workers"]["changed"]
     assert (changed["worker"], changed["value"], changed["before"]) == (
         row["worker"], "accuracy", 0.1,
     )  # fmt: skip
@@ -94,9 +96,9 @@ def test_the_page_and_markdown_show_the_changes(crowds, summaries):
         ("[]", "is not the summary of a report"),
         ("{", "is not JSON"),
         ('{"schema": "wisecrowd-report", "version": 99}', "has version 99"),
-        ('{"schema": "wisecrowd-report", "version": 1}', "is damaged"),
+        ('{"schema": "wisecrowd-report", "version": 2}', "is damaged"),
         (
-            '{"schema": "wisecrowd-report", "version": 1, "verdict": {}, "next": [], '
+            '{"schema": "wisecrowd-report", "version": 2, "verdict": {}, "next": [], '
             '"workers": {"rows": [1]}}',
             "is damaged",
         ),

@@ -80,7 +80,7 @@ def test_a_perfectly_calibrated_point_is_on_the_line():
 
 def test_the_future_is_dashed_from_the_present_on():
     points = [
-        {"labels": x, "accuracy": 0.5 + x / 20, "measured": 0.6 if x == 1 else None}
+        {"labels": x, "confidence": 0.5 + x / 20, "measured": 0.6 if x == 1 else None}
         for x in (1.0, 3.0, 4.0)
     ]
     chart = budget_curve(points, 3.0)

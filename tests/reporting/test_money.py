@@ -22,7 +22,7 @@ def study():
         table["task"], table["worker"], table["label"],
         cost=np.where(table["worker"] == 8, 3.0, 0.5), duration=np.full(len(table["task"]), 7.0),
     )  # fmt: skip
-    return study_crowd(labels, method="dawid-skene", options={"accuracy": {"n_simulations": 3}})
+    return study_crowd(labels, method="dawid-skene")
 
 
 def test_costs_and_durations_are_summed(study):
@@ -34,6 +34,14 @@ def test_costs_and_durations_are_summed(study):
     assert everybody["n_labels"] == labels.n_annotations
     parts = [row["cost"] for row in found["groups"][:-1]]
     assert sum(parts) == pytest.approx(everybody["cost"])
+    assert found["n_right"] is found["per_right"] is None  # no class is known
+
+
+def test_a_right_result_has_a_price_where_classes_are_known(study):
+    truth = dict.fromkeys(study.labels.tasks.tolist(), study.labels.classes[0])
+    known = study_crowd(study.labels, method="dawid-skene", truth=truth)
+    found = money(known)
+    assert found["n_right"] == pytest.approx(known.right.sum())
     assert found["per_right"] == pytest.approx(found["spend"]["total"] / found["n_right"])
 
 
@@ -62,30 +70,31 @@ def test_next_labels_gain_more_on_uncertain_tasks(study):
     busy = study.labels.labels_per_worker / study.labels.n_annotations
     law = study.law
     tasks = np.zeros(2000, dtype=int)
-    found = next_labels(posterior, law, tasks, busy, 0.9, 10_000, 0)
-    assert found["gain"] > 2 * found["gain_even"] > 0
-    assert found["gain"] < 0.1 * 2000  # of the tasks that are wrong
-    assert next_labels(posterior, law, tasks, busy, 1.0, 10_000, 0)["gain"] == 0
-    assert next_labels(posterior, law, tasks, busy, 0.9, 10_000, 0) == found
+    found = next_labels(posterior, law, tasks, busy, 10_000, 0)
+    assert found["before"] == pytest.approx(posterior.max(axis=1).mean())
+    gain, even = (found[name] - found["before"] for name in ("after", "after_even"))
+    assert gain > 2 * even > 0
+    assert gain < 0.1  # of the tasks, which are uncertain
+    assert next_labels(posterior, law, tasks, busy, 10_000, 0) == found
 
 
 def test_no_more_labels_are_bought_than_there_are(study):
     busy = study.labels.labels_per_worker / study.labels.n_annotations
     posterior, tasks = np.tile([0.4, 0.3, 0.3], (40, 1)), np.zeros(40, dtype=int)
-    found = next_labels(posterior, study.law, tasks, busy, 0.8, 120, 0)
+    found = next_labels(posterior, study.law, tasks, busy, 120, 0)
     assert found["n"] == 120
-    assert 0 < found["gain"] <= 0.2 * 40
-    assert next_labels(posterior, study.law, tasks, busy, 0.8, 10**6, 0)["n"] == 1000
+    assert 0.4 < found["after"] <= 1
+    assert next_labels(posterior, study.law, tasks, busy, 10**6, 0)["n"] == 1000
 
 
 def test_random_workers_are_not_the_cheapest(study):
-    """Labels that are right by chance do not count."""
+    """Labels that agree by chance do not count."""
     found = money(study)
     random = next(row for row in found["stop"] if row["worker"] == "9")  # costs as much as others
     good = found["thank"][0]
-    assert good["time_per_right"] == pytest.approx(
-        good["time"] / (good["n_labels"] * (good["right"] - 1 / 3) / (2 / 3))
+    assert good["time_per_agreement"] == pytest.approx(
+        good["time"] / (good["n_labels"] * (good["agreement_with_result"] - 1 / 3) / (2 / 3))
     )
-    assert random["time_per_right"] is None
+    assert random["time_per_agreement"] is None
     everybody = found["groups"][-1]
-    assert everybody["time_per_right"] > good["time_per_right"]
+    assert everybody["time_per_agreement"] > good["time_per_agreement"]

@@ -16,7 +16,7 @@ from wisecrowd.reporting.summary import summary_of
 
 def test_is_plain_data_with_a_version(summary):
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
-    assert (summary["schema"], summary["version"]) == ("wisecrowd-report", 1)
+    assert (summary["schema"], summary["version"]) == ("wisecrowd-report", 2)
     wanted = [name for name in SECTIONS if "groups" not in name]  # there are no attributes
     assert wanted == [name for name in summary if name in SECTIONS]
 
@@ -25,8 +25,9 @@ def test_verdict_is_measured_by_the_truth(summary, labels, truth):
     fit = Auto().fit(labels)
     verdict = summary["verdict"]
     assert verdict["measured"]["value"] == pytest.approx(fit.score(labels, truth))
-    assert verdict["measured"]["low"] < verdict["measured"]["value"] < verdict["measured"]["high"]
-    assert (verdict["accuracy"]["from"], verdict["accuracy"]["n_gold"]) == ("simulation", 0)
+    assert "all 200 tasks checked" in verdict["measured"]["text"]  # nothing is left to estimate
+    assert verdict["measured"]["low"] == verdict["measured"]["high"]
+    assert verdict["mean_confidence"] == pytest.approx(fit.confidence_.mean())
     assert verdict["n_labels"] == labels.n_annotations == 1600
     assert verdict["spend"] == {
         "total": pytest.approx(80), "per_task": pytest.approx(0.4), "n_missing": 0,
@@ -53,7 +54,9 @@ def test_workers_have_quality_flags_confusion_and_drift(summary, study):
     assert "spammers" in rows["11"]["flags"]
     assert rows["0"]["flags"] == []
     j = study.labels.workers.tolist().index(0)
-    assert rows["0"]["accuracy"] == pytest.approx(study.fit.worker_accuracy_[j], abs=1e-4)
+    assert rows["0"]["accuracy"] == pytest.approx(
+        study.audit["workers"].columns["accuracy"][j], abs=1e-4
+    )
     expected = np.rint(100 * study.fit.confusion_[j]).astype(int).tolist()
     assert rows["0"]["confusion"]["percent"] == expected
     assert sum(rows["0"]["confusion"]["met"]) == rows["0"]["n_labels"]
@@ -140,7 +143,7 @@ def test_gold_is_used_by_the_fit_and_judges_the_fit_without_it(labels, truth):
     assert study.fit.labels_[:40].tolist() == [truth[i] for i in range(40)]
     assert np.array_equal(study.blind.labels_, Auto().fit(labels).labels_)
     assert len(study.scored) == 40
-    assert study.audit["accuracy"].n_gold == 40
+    assert study.audit["confidence"].n_gold == 40
 
 
 def test_a_fit_of_other_labels_is_refused(labels):
@@ -183,7 +186,7 @@ def test_a_classifier_that_learned_from_features(labels, truth):
     fit = Raykar().fit(X, labels)
     summary = summary_of(study_crowd(labels, fit=fit, truth=truth))
     assert summary["verdict"]["method"] == "raykar"
-    assert summary["verdict"]["accuracy"] is None
+    assert summary["verdict"]["mean_confidence"] == pytest.approx(fit.confidence_.mean())
     assert summary["verdict"]["measured"]["value"] == np.mean(
         fit.labels_ == [truth[i] for i in range(labels.n_tasks)]
     )
@@ -191,12 +194,9 @@ def test_a_classifier_that_learned_from_features(labels, truth):
 
 
 def test_large_crowds_are_audited_with_less_effort(labels, monkeypatch):
-    assert study_module.audit_options(labels) == {"accuracy": {"n_simulations": 7}}
+    assert study_module.audit_options(labels) == {}
     monkeypatch.setattr(study_module, "LARGE", 100)
-    monkeypatch.setattr(study_module, "SAMPLE", 6)
-    options = study_module.audit_options(labels)
-    assert set(options) == {"agreement", "accuracy", "spammers"}
-    assert options["spammers"]["ridge"] > 0
+    assert set(study_module.audit_options(labels)) == {"agreement"}
     study = study_crowd(labels)
     assert "groups" in study.audit.skipped
-    assert len(summary_of(study)["health"]["shortcuts"]) == 2
+    assert len(summary_of(study)["health"]["shortcuts"]) == 1

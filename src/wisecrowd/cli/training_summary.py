@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SHOWN = 3  # of the best workers, and of the worst
 # Columns that order workers, the first that a method has; in noise the lowest value is the best.
 QUALITY = {"agreement_with_result": False, "reliability": False, "noise": True}
+WORDS = {"agreement_with_result": "agreement with the result"}
 INTERRUPTED = "interrupted-training"  # finding of a fit that Ctrl-C ended
 Row = dict[str, Any]
 
@@ -90,10 +91,11 @@ def show(workers: dict[str, Any] | None, following: str, notes: Notes) -> None:
     lines = []
     if workers is not None:
         some = f"{SHOWN} best and {SHOWN} worst of {workers['n_workers']} " * bool(workers["worst"])
-        lines.append(f"{some}workers by {workers['by']}:")
+        by = WORDS.get(workers["by"], workers["by"])
+        lines.append(f"{some}workers by {by}:")
         rows = [*workers["best"], *workers["worst"]]
         cells = [[one["worker"], one["n_labels"], float(one[workers["by"]])] for one in rows]
-        lines += text_table(["worker", "labels", workers["by"]], cells).split("\n")
+        lines += text_table(["worker", "labels", by], cells).split("\n")
     lines.append(f"next: {following}")
     with suppress(OSError):  # a summary that cannot be written is not an error
         print("\n".join(map(harmless, lines)), file=sys.stderr)

@@ -44,7 +44,11 @@ def methods_compared(study: Study) -> dict[str, Any]:
     return {
         "names": names,
         "agreement": agree,
-        **({} if study.known is None else {"accuracy": [_accuracy(study, chosen[n]) for n in names]}),
+        **(
+            {}
+            if study.known is None
+            else {"accuracy": [_accuracy(study, chosen[n]) for n in names]}
+        ),
         "n_scored": len(study.scored),
         "left_out": left_out,
         "choice": _choice(study.fit),

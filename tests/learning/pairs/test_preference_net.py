@@ -259,6 +259,11 @@ def test_tables_and_the_public_names():
     X, votes = items_and_votes()
     fit = wc.learning.PreferenceNet(epochs=2).fit(X, votes)
     assert list(fit.main_columns()) == ["item", "score", "rank", "n_comparisons"]
-    assert list(fit.worker_columns()) == ["worker", "n_labels", "accuracy", "reliability"]
+    assert list(fit.worker_columns()) == [
+        "worker",
+        "n_labels",
+        "agreement_with_result",
+        "reliability",
+    ]
     plain = PreferenceNet(epochs=2, loss="plain").fit(X, votes)
     assert list(plain.worker_columns()) == ["worker", "n_labels"]

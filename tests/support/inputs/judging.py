@@ -179,7 +179,11 @@ def _read_result(trace: Trace, found: dict[str, Any], told: list[str]) -> None:
     trace.warnings += told
     trace.labels = {row["task"]: row["label"] for row in found["labels"]}
     numbers = [row["confidence"] for row in found["labels"]]
-    numbers += [row[name] for row in found["workers"] for name in ("accuracy", "standard_error")]
+    numbers += [
+        row[name]
+        for row in found["workers"]
+        for name in ("agreement_with_result", "standard_error")
+    ]
     trace.finite = all(number is not None and math.isfinite(number) for number in numbers)
 
 
