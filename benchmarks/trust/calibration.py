@@ -157,7 +157,8 @@ def dawid_skene_coverage(name: str = "100 labels per worker, K = 2", n: int = 40
         )
         table = wc.aggregation.DawidSkene().fit(made.labels).worker_columns()
         accuracy = made.worker_accuracy
-        inside = (table["accuracy_low"] <= accuracy) & (accuracy <= table["accuracy_high"])
+        off = np.abs(table["agreement_with_result"] - accuracy)
+        inside = off <= 1.96 * table["standard_error"]
         covered += inside.tolist()
     return float(np.mean(covered))
 

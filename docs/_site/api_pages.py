@@ -23,6 +23,7 @@ PAGES = {
     "wisecrowd": "wisecrowd: read, aggregate, compare, report",
     "wisecrowd.audit": "wisecrowd.audit",
     "wisecrowd.acquire": "wisecrowd.acquire: whom to ask next",
+    "wisecrowd.truth": "wisecrowd.truth: what few known answers tell",
     "wisecrowd.metrics": "wisecrowd.metrics",
     "wisecrowd.fairness": "wisecrowd.fairness",
     "wisecrowd.simulate": "wisecrowd.simulate",
