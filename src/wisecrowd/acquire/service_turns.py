@@ -42,10 +42,8 @@ class Turns:
 
     async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
         """Run work with the campaign in a thread, alone."""
-        from starlette.concurrency import run_in_threadpool
-
         async with self._turn:
-            return await run_in_threadpool(work, *arguments)
+            return await asyncio.to_thread(work, *arguments)
 
     async def store(self, answers: list[Answer]) -> int:
         """Store answers, all or none; return how many are new, after the commit.
@@ -53,13 +51,11 @@ class Turns:
         The first one whose turn it is stores what has arrived meanwhile in the same transaction: to
         bring an answer to the disk takes longer than everything else.
         """
-        from starlette.concurrency import run_in_threadpool
-
         mine = Delivery(answers)
         self._arrived.append(mine)
         async with self._turn:
             while mine.result is None:
-                await run_in_threadpool(self._store, self._taken())
+                await asyncio.to_thread(self._store, self._taken())
         if isinstance(mine.result, Exception):
             raise mine.result
         return mine.result
