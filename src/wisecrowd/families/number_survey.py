@@ -127,8 +127,8 @@ def _scales(data: PackedNumbers) -> Scales | None:
         rows = task % step == 0
         weight = np.ones(len(task)) if numbers.weight is None else numbers.weight
         columns.append((task[rows], numbers.worker[rows], numbers.value[rows], weight[rows]))
-    joined = [np.concatenate(column) for column in zip(*columns, strict=True)]
-    return scales_among(*joined, data.n_workers)
+    task, worker, value, weight = map(np.concatenate, zip(*columns, strict=True))
+    return scales_among(task, worker, value, weight, data.n_workers)
 
 
 def _quantiles(model: NumberSurvey, shards: Any, states: Any, targets: Floats) -> Floats:
