@@ -181,7 +181,7 @@ def test_full_disk_is_507(client, campaign, monkeypatch):
     def full(answers):
         raise CampaignError("full")
 
-    monkeypatch.setattr(campaign, "tell_many", full)
+    monkeypatch.setattr(campaign, "tell_groups", full)
     reply = client.post("/answers", json={"task": "t1", "worker": "a", "label": "x"})
     assert reply.status_code == 507
 

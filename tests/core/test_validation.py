@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from wisecrowd import CrowdLabels
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
+from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.texts import CrowdTexts
 from wisecrowd.core.validation import as_crowd_labels
@@ -501,3 +502,22 @@ def test_a_long_frame_without_names_is_not_called_wide():
 def test_integers_of_more_than_64_bits():
     with pytest.raises(DataError, match="task values hold integers of more than 64 bits; convert"):
         as_crowd_labels(([10**30, 10**30], ["a", "b"], ["x", "y"]))
+
+
+@pytest.mark.parametrize("empty", [None, float("nan"), "", "  "])
+@pytest.mark.parametrize("kind", ["labels", "numbers"])
+def test_an_empty_column_of_weights_is_left_out_with_a_note(kind, empty):
+    container = {"labels": CrowdLabels, "numbers": CrowdNumbers}[kind]
+    frame = pd.DataFrame({"task": ["t1", "t1", "t2"], "worker": ["a", "b", "a"],
+                          "label": [1, 2, 3], "weight": [empty] * 3})  # fmt: skip
+    if kind == "numbers":
+        frame = frame.rename(columns={"label": "value"})
+    for table in (frame, {name: frame[name].tolist() for name in frame}):
+        made = container.from_frame(table)
+        assert made.weight is None
+        assert "the column 'weight' is empty and not read" in made.notes
+    with pytest.raises(DataError, match="weight"):  # somebody asked for it
+        container.from_frame(frame, weight="weight")
+    frame["weight"] = [1.0, float("nan"), 1.0]
+    with pytest.raises(DataError, match="missing"):
+        container.from_frame(frame)

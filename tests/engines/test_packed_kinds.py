@@ -11,7 +11,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.aggregation import BradleyTerry, GaussianEM, Mean
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.engines.pack_fit import fit_pack, shardable_methods
 from wisecrowd.families import shard_votes
 from wisecrowd.families.number_facts import robust_spread
@@ -92,6 +92,31 @@ def test_numbers_agree_with_memory(name, gold, gain, packs, tmp_path):
     for column, wanted in model.worker_columns().items():
         if column not in ("worker", "n_labels"):
             np.testing.assert_allclose(workers[column], wanted, atol=1e-9)
+
+
+def test_other_scales_in_a_pack_are_told_and_bounded_as_in_memory(tmp_path):
+    task, worker = np.divmod(np.arange(80), 4)
+    table = {
+        "task": np.array([f"t{i:02}" for i in task], dtype=object),
+        "worker": np.array([f"w{j}" for j in worker], dtype=object),
+        "value": task * np.where(worker > 1, 1000.0, 1.0),
+    }
+    write_table(tmp_path / "a.csv", table)
+    wc.pack(tmp_path / "a.csv", tmp_path / "p", type="numbers", shards=4)
+    with pytest.warns(WisecrowdWarning, match="different scales"):
+        found = fit_pack(GaussianEM(), tmp_path / "p", tmp_path / "answers")
+    with pytest.warns(WisecrowdWarning, match="different scales"):
+        model = GaussianEM().fit(wc.read(tmp_path / "a.csv", type="numbers"))
+    told, wanted = (
+        next(one for one in findings if one.id == "different-scales")
+        for findings in (found.fit.findings, model.findings_)
+    )
+    assert told == wanted
+    answers = ds.dataset(tmp_path / "answers").to_table().sort_by("task").to_pydict()
+    np.testing.assert_allclose(answers["value"], model.main_columns()["value"], atol=1e-6)
+    for column, sign in (("low", 1), ("high", -1)):
+        np.testing.assert_allclose(answers[column], model.main_columns()[column], rtol=1e-6)
+        assert (sign * np.array(answers[column]) <= sign * np.array(answers["value"])).all()
 
 
 @pytest.mark.parametrize("cluster", ["auto", "tasks", "votes"])

@@ -62,9 +62,7 @@ class AnswerLog:
 
     def sync(self) -> None:
         """Read what was added to the database, also by other processes."""
-        for name, one in self.lists.items():
-            for text in self._store.ids(name, len(one.ids)):
-                one.append(text)
+        self._sync_ids()
         rows = self._store.rows(
             "SELECT row, task, worker, label, cost FROM answers WHERE row > ? ORDER BY row",
             (self._row,),
@@ -77,6 +75,11 @@ class AnswerLog:
             )
             self.n_left_out += self._leave_out(new)
             self._answers = np.concatenate([self._answers, new])
+
+    def _sync_ids(self) -> None:
+        for name, one in self.lists.items():
+            for text in self._store.ids(name, len(one.ids)):
+                one.append(text)
 
     def _leave_out(self, new: Longs) -> int:
         """Mark answers with an id that is left out; return how many."""
@@ -92,16 +95,31 @@ class AnswerLog:
         """Run a block as one transaction of the database; a failed one leaves no trace here."""
         with self._store.transaction():
             self.sync()
-            sizes = {name: len(ids) for name, ids in self.ids.items()}
             state = self._answers, self._row, self.spent, self.n_left_out
             try:
-                yield
-                self.sync()
+                with self._ids_restored_on_error():
+                    yield
+                    self.sync()
             except BaseException:
                 self._answers, self._row, self.spent, self.n_left_out = state
-                for name, size in sizes.items():
-                    self.lists[name].cut(size)
                 raise
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """Run a block inside a transaction; if it fails, it alone leaves no trace."""
+        # Answers are read when the transaction ends, so that only ids can have been added here.
+        with self._ids_restored_on_error(), self._store.savepoint():
+            yield
+
+    @contextmanager
+    def _ids_restored_on_error(self) -> Iterator[None]:
+        sizes = {name: len(ids) for name, ids in self.ids.items()}
+        try:
+            yield
+        except BaseException:
+            for name, size in sizes.items():
+                self.lists[name].cut(size)
+            raise
 
     def notes(self) -> list[str]:
         """Return a sentence about each thing in the database that is not taken as it is."""
@@ -128,7 +146,7 @@ class AnswerLog:
             self.lists[table].check_new(value)
             known = len(self.ids[table])
             self._store.add_ids(table, [value], known)
-            self.sync()
+            self._sync_ids()
         return known
 
     def padded(self, codes: NDArray[np.int32]) -> NDArray[np.int32]:

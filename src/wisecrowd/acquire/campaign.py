@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.acquire.answer_intake import Answer, AnswerIntake
 from wisecrowd.acquire.answer_log import AnswerLog
 from wisecrowd.acquire.campaign_checks import checked_settings
-from wisecrowd.acquire.campaign_ids import check_length, check_together, id_text
+from wisecrowd.acquire.campaign_ids import check_together, id_text
 from wisecrowd.acquire.campaign_input import (
     answer_rows,
     checked_prices,
@@ -37,14 +38,19 @@ from wisecrowd.acquire.suggesting import (
     stop_report,
     task_list,
 )
-from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
+from wisecrowd.core.exceptions import (
+    DataError,
+    ParameterError,
+    WisecrowdError,
+    WisecrowdWarning,
+)
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.registry import get_method
 
 LEASE_SECONDS = 3600.0
+CATCH_UP_SECONDS = 0.01  # after which the answers that have arrived have their turn
 EVERY = 0.01  # answers between refits, as a share of the tasks
 
 
@@ -186,6 +192,7 @@ class Campaign:
         self.rules = AskingRules(**settings["rules"])
         self._settings = settings
         self._log = AnswerLog(store)
+        self._intake = AnswerIntake(store, self._log, settings)
         with self._log.transaction():
             self._questions, self._scoring = self._gold()
             self._rounds = CampaignRounds(
@@ -241,64 +248,26 @@ class Campaign:
         ``answers`` is a frame with the columns task, worker, label and optionally timestamp and
         id, or an iterable of such tuples.
         """
-        rows = list(answer_rows(answers))
+        (found,) = self.tell_groups([list(answer_rows(answers))])
+        if isinstance(found, WisecrowdError):
+            raise found
+        return found
+
+    def tell_groups(self, groups: Sequence[list[Answer]]) -> list[int | WisecrowdError]:
+        """Store groups of answers, each all or none, in one transaction.
+
+        It returns for each group how many of its answers are new, or the error for which nothing
+        of it was stored.
+        """
+        found: list[int | WisecrowdError] = []
         with self._changing():
-            new = [self._insert(*row) for row in rows]
-        return sum(new)
-
-    def _insert(self, task: Any, worker: Any, label: Any, timestamp: Any, id: Any) -> bool:
-        key = None if id is None else id_text(id)
-        if key is not None:
-            check_length(key, "key")
-        if key is not None and self._store.rows("SELECT 1 FROM answers WHERE key = ?", (key,)):
-            return False
-        i = self._task_code(task)
-        j = self._log.code("workers", worker)
-        k = None if label is None else self._class_code(label)
-        last = self._store.rows(
-            "SELECT label FROM answers WHERE task = ? AND worker = ? ORDER BY row DESC LIMIT 1",
-            (i, j),
-        )
-        if (last and last[0][0] == k and key is None) or (not last and k is None):
-            return False
-        lease = self._store.rows(
-            "SELECT query FROM leases JOIN queries ON query = id "
-            "WHERE task = ? AND (worker = ? OR worker IS NULL) ORDER BY worker IS NULL, id LIMIT 1",
-            (i, j),
-        )
-        price = self._settings["cost"].get(id_text(worker), 1.0)
-        self._store.run(
-            "INSERT INTO answers (key, task, worker, label, cost, timestamp, asked) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (key, i, j, k, price, timestamp, int(bool(lease))),
-        )
-        if lease:
-            self._store.run("DELETE FROM leases WHERE query = ?", lease[0])
-        return True
-
-    def _task_code(self, task: Any) -> int:
-        known = self._log.find("tasks", task)
-        if known is not None:
-            return known
-        if not self._settings["open_tasks"]:
-            hint = suggestion(task, self._log.ids["tasks"])
-            raise DataError(
-                f"Task {task!r}{hint} is not in the campaign; correct it, or start the campaign "
-                f"with {for_reader('open_tasks=True', '--open')}."
-            )
-        return self._log.code("tasks", task)
-
-    def _class_code(self, label: Any) -> int:
-        known = self._log.find("classes", label)
-        if known is not None:
-            return known
-        if self._settings["closed"]:
-            ids = self._log.ids["classes"]
-            raise DataError(
-                f"Label {label!r}{suggestion(label, ids)} is not among the classes "
-                f"({describe_ids(ids)}); correct it."
-            )
-        return self._log.code("classes", label)
+            for answers in groups:
+                try:
+                    with self._log.part():
+                        found.append(sum(self._intake.add(*row) for row in answers))
+                except (DataError, ParameterError) as error:
+                    found.append(error)
+        return found
 
     # -------------------------------------------------------------------------------- queries
 
@@ -314,6 +283,15 @@ class Campaign:
         with self._changing():
             self._expire()
             return self._lease(self._choose(n, workers))
+
+    def catch_up(self) -> bool:
+        """Refit for a moment, in a transaction of its own; return whether refits are still due.
+
+        Whoever asks or looks next needs all of them. Many may be due after many answers, and other
+        answers would wait for them if they were one transaction.
+        """
+        with self._changing():
+            return self._rounds.advance(CATCH_UP_SECONDS)
 
     def preview(self, n: int, workers: Sequence[Any] | None = None) -> list[Query]:
         """Return the queries that ``ask`` would return, with the number 0 and without leases.

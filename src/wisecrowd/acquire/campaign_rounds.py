@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -71,9 +72,16 @@ class CampaignRounds:
             self.covered = last.n_answers
             history.beliefs = self._log.beliefs(self.covered, self._questions, self._model)
 
-    def advance(self) -> None:
-        """Refit round by round, inside a transaction."""
+    def advance(self, seconds: float = float("inf")) -> bool:
+        """Refit round by round, inside a transaction; return whether refits are still due.
+
+        No refit begins after ``seconds``. Each depends on the answers before it alone, so that it
+        does not matter in how many transactions they happen.
+        """
+        deadline = time.monotonic() + seconds
         while (last := self._next()) <= self._log.n_answers:
+            if time.monotonic() >= deadline:
+                return True
             self._log.observe(self.history, self.covered, last, self._questions)
             record = self.history.scored(self._scoring)
             changed = record.changed.astype("<i8").tobytes()
@@ -82,6 +90,7 @@ class CampaignRounds:
                 (last, json.dumps(record.gains), changed, record.expected, record.gold),
             )
             self.covered = last
+        return False
 
     def _next(self) -> int:
         """Return the number of answers at which the next refit is due."""

@@ -143,6 +143,20 @@ class CampaignStore:
             finally:
                 self._depth = 0
 
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Run a block inside a transaction; if it fails, its changes alone are undone."""
+        self.connection.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException as error:
+            if not self.connection.in_transaction:  # a full disk has ended all of it
+                raise CampaignError(f"{self.path} cannot be written; try again.") from error
+            self.connection.execute("ROLLBACK TO part")
+            self.connection.execute("RELEASE part")
+            raise
+        self.connection.execute("RELEASE part")
+
     def _explained(self, error: Exception) -> WisecrowdError:
         place = "The campaign" if self.path is None else str(self.path)
         lasting = ("no such", "no column", "decode", "malformed", "duplicate", "already exists")

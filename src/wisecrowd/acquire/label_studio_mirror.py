@@ -249,7 +249,7 @@ class AnnotationMirror:
             if number is None or name is None:
                 continue
             try:
-                self._campaign._task_code(json.loads(name))
+                self._campaign._intake.task_code(json.loads(name))
             except DataError:  # a task that is not in the campaign, or has no name for it
                 self.left_out.add(number)
             else:

@@ -36,6 +36,7 @@ Note = Callable[[str], None]
 LOCK, HOLDER = "loop.lock", "loop.json"
 WRITING = "loop.unfinished"  # list of the files that are being written
 FOLDERS = ("inbox", "outbox", "done", "refused")
+BREATH = 0.002  # seconds between refits, for answers that wait
 REST = 10.0  # pause after a choice of queries, in times of its duration
 UNFINISHED = (".part", ".tmp", ".partial", ".crdownload", ".swp")  # names of files being written
 
@@ -185,6 +186,8 @@ class LoopFolder:
         started, n_answers = time.monotonic(), self._campaign.n_answers
         if n_answers == self._published or started < self._rest_until:
             return False
+        while self._campaign.catch_up():
+            time.sleep(BREATH)
         queries = self._campaign.preview(self._n_queries)
         columns = {
             name: np.array([getattr(one, name) for one in queries], dtype=object)

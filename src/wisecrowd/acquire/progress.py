@@ -40,6 +40,13 @@ class Progress:
             return self._shown
 
 
+def warm_up() -> None:
+    """Fit and show a tiny campaign: the first fit loads libraries, while answers would wait."""
+    with Campaign(["a", "b"], classes=[0, 1]) as tiny:
+        tiny.tell_many([(task, worker, 0) for task in "ab" for worker in "xy"])
+        progress_of(tiny)
+
+
 def progress_of(campaign: Campaign) -> dict[str, Any]:
     """Return labels, cost, flips, accuracy over time, workers and queries.
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 10_000_000  # of a body
 MOST_ANSWERS = 10_000  # of a body
 PIECE = 65_536  # bytes that are parsed at a time, and the most of one answer
+SMALL = 2_000  # bytes of a body that is parsed sooner than a thread could be asked to do it
 DEEPEST = 100  # levels of nested JSON
 ARRIVING = 30.0  # seconds that a body may take to arrive
 PARSING = 5.0  # seconds that a body may take to be parsed
@@ -83,6 +84,8 @@ def parse_json(content: bytes, seconds: float = PARSING) -> Any:
     """
     deadline = time.monotonic() + seconds
     text = content.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n")
+    if len(text) <= PIECE and text.count(b"[") + text.count(b"{") <= DEEPEST:
+        return _loads(text)  # most bodies: too few brackets to be nested too deeply
     shape = scan(text, deadline)
     if shape.depth > DEEPEST:
         raise RefusedError(400, "The JSON is nested too deeply.")

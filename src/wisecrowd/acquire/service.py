@@ -11,6 +11,7 @@ import asyncio
 import re
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from wisecrowd.acquire.label_studio_mirror import Link, leave_hint, webhook_secr
 from wisecrowd.acquire.progress import Progress
 from wisecrowd.acquire.request_bodies import (
     PIECE,
+    SMALL,
     RefusedError,
     parse_json,
     read_body,
@@ -35,6 +37,7 @@ from wisecrowd.acquire.service_guard import (
     bearer,
     hosts_of,
 )
+from wisecrowd.acquire.service_turns import Turns
 from wisecrowd.core.exceptions import DataError, MissingDependencyError, ParameterError
 
 if TYPE_CHECKING:
@@ -80,11 +83,11 @@ def make_app(
         ) from None
     service = CampaignService(campaign, secret, limit or RateLimit())
     app = Starlette(routes=[
+        Route("/answers", service.answers, methods=["POST"]),  # the most frequent ones first
+        Route("/next", service.next_queries, methods=["POST"]),
+        Route("/next", service.shown_queries, methods=["GET"]),
         Route("/", service.page), Route("/health", service.health),
         Route("/openapi.json", service.openapi), Route("/status", service.status),
-        Route("/next", service.shown_queries, methods=["GET"]),
-        Route("/next", service.next_queries, methods=["POST"]),
-        Route("/answers", service.answers, methods=["POST"]),
         Route(WEBHOOKS, service.label_studio, methods=["POST"]),
     ])  # fmt: skip
     # A name that leads here does not help a page elsewhere that does not know the secret, and a
@@ -100,6 +103,7 @@ class CampaignService:
         self._secrets = SecretCheck()
         self._progress = Progress(campaign)
         self._large = asyncio.Semaphore(1)  # large bodies are parsed one at a time
+        self._turns = Turns(campaign)
 
     async def page(self, request: Request) -> Response:
         """Return the live page, which holds no data of its own."""
@@ -118,15 +122,15 @@ class CampaignService:
 
     async def status(self, request: Request) -> Response:
         """Return progress, reasons and workers for the live page."""
-        return await self._guarded(request, self._status)
+        return await self._guarded(request, partial(self._after_refits, self._status))
 
     async def shown_queries(self, request: Request) -> Response:
         """Return the open queries of a worker and those that would be next; lease nothing."""
-        return await self._guarded(request, self._show)
+        return await self._guarded(request, partial(self._after_refits, self._show))
 
     async def next_queries(self, request: Request) -> Response:
         """Return the open queries of a worker, or lease new ones."""
-        return await self._guarded(request, self._next)
+        return await self._guarded(request, partial(self._after_refits, self._next))
 
     async def answers(self, request: Request) -> Response:
         """Store answers; the reply comes after the commit."""
@@ -134,11 +138,17 @@ class CampaignService:
 
     async def label_studio(self, request: Request) -> Response:
         """Take a webhook of Label Studio as a hint that something has changed there."""
-        return await self._guarded(request, self._label_studio, hook=True)
+        work = partial(self._turns.run, self._label_studio)
+        return await self._guarded(request, work, hook=True)
+
+    async def _after_refits(self, work: Any, request: Request, given: Any) -> Any:
+        """Do the work when all refits that are due are done; others have their turn in between."""
+        while await self._turns.run(self._campaign.catch_up):
+            pass
+        return await self._turns.run(work, request, given)
 
     async def _guarded(self, request: Request, work: Any, hook: bool = False) -> Response:
-        """Check the secret and the body, run the work in a thread, and translate errors."""
-        from starlette.concurrency import run_in_threadpool
+        """Check the secret and the body, do the work, and translate errors."""
         from starlette.requests import ClientDisconnect
 
         try:
@@ -147,7 +157,7 @@ class CampaignService:
                 raise RefusedError(429, "Too many requests; wait a second.")
             await self._authorise(request, hook)
             given = await self._body(request, hook) if request.method == "POST" else None
-            found = await run_in_threadpool(work, request, given)
+            found = await work(request, given)
             return _reply(204 if found is None else 200, found)
         except RefusedError as refused:
             return _reply(refused.status, {"error": refused.sentence}, refused.headers)
@@ -178,6 +188,8 @@ class CampaignService:
         content = await read_body(request, keep=not hook)
         if hook:
             return None
+        if len(content) <= SMALL:
+            return parse_json(content)
         if len(content) <= PIECE:
             return await run_in_threadpool(parse_json, content)
         async with self._large:
@@ -206,7 +218,7 @@ class CampaignService:
         report = None if found else asdict(self._campaign.stop_report([worker]))
         return {"queries": found, "stop": None if report is None else report["reason"]}
 
-    def _answers(self, request: Request, body: Any) -> dict[str, Any]:
+    async def _answers(self, request: Request, body: Any) -> dict[str, Any]:
         rows = body if isinstance(body, list) else [body]
         answers = []
         for row in rows:
@@ -216,7 +228,7 @@ class CampaignService:
             if any(isinstance(value, dict | list) for value in (*values, row.get("id"))):
                 raise RefusedError(400, "Task, worker, label and id are texts or numbers.")
             answers.append((*values, None, row.get("id")))
-        return {"received": len(answers), "new": self._campaign.tell_many(answers)}
+        return {"received": len(answers), "new": await self._turns.store(answers)}
 
     def _label_studio(self, request: Request, body: Any) -> None:
         if Link.of(self._campaign) is None:

@@ -29,6 +29,8 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
+_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -119,9 +121,8 @@ class Guard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 given = {name.lower() for name, _ in message.get("headers", [])}
-                more = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
                 message["headers"] = [
-                    *message.get("headers", []), *(one for one in more if one[0] not in given),
+                    *message.get("headers", []), *(one for one in _HEADERS if one[0] not in given),
                 ]  # fmt: skip
             await send(message)
 

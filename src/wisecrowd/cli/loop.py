@@ -73,6 +73,7 @@ def loop(context: typer.Context, folder: Folder, asked: LoopOptions) -> None:
     from pathlib import Path
 
     from wisecrowd.acquire.loop_folder import LoopFolder, only_loop
+    from wisecrowd.acquire.progress import warm_up
     from wisecrowd.acquire.service import make_app
     from wisecrowd.acquire.service_guard import check_address
     from wisecrowd.cli.terminal import Notes
@@ -92,6 +93,7 @@ def loop(context: typer.Context, folder: Folder, asked: LoopOptions) -> None:
                 if not loopback:
                     notes(f"{place[0]} is reachable by others, without encryption; put TLS in "
                           "front of it")  # fmt: skip
+                warm_up()
                 notes(f"listening on http://{_shown(*place)}/ ; stop with Ctrl-C")
                 with _watching(files):
                     _serve(app, *place)

@@ -253,6 +253,15 @@ def first_valid_row(chunk: Any) -> int:
     return int(np.argmax(np.asarray(chunk.is_valid().to_numpy(zero_copy_only=False))))
 
 
+def is_empty(column: Any) -> bool:
+    """Return whether an Arrow column has no values, or blank text only."""
+    import pyarrow.compute as pc
+
+    if is_text(column.type):
+        return bool(pc.all(pc.equal(pc.utf8_trim_whitespace(column), "")).as_py() is not False)
+    return bool(pc.all(pc.is_null(column, nan_is_null=True)).as_py())
+
+
 def is_text(arrow_type: Any) -> bool:
     """Return whether values are text in one buffer."""
     import pyarrow as pa

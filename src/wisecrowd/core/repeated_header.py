@@ -42,6 +42,8 @@ def _first_rows(name: str, values: Any) -> NDArray[np.int64]:
     import pyarrow.compute as pc
 
     if isinstance(values, pa.Array | pa.ChunkedArray):
+        if pa.types.is_dictionary(values.type):
+            return _first_rows(name, _without_dictionary(name, values))
         kind = values.type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             return np.zeros(0, dtype=np.int64)
@@ -52,6 +54,16 @@ def _first_rows(name: str, values: Any) -> NDArray[np.int64]:
     if isinstance(values, np.ndarray) and values.dtype.kind not in "OUT":
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero([isinstance(x, str) and _text(x) == name for x in values])
+
+
+def _without_dictionary(name: str, values: Any) -> Any:
+    """Return the texts behind a dictionary; [] if the name is not in it, which takes no time."""
+    import pyarrow as pa
+
+    parts = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    if any(name in map(_text, part.dictionary) for part in parts):
+        return values.cast(values.type.value_type)
+    return []
 
 
 def _at(values: Any, row: int) -> str:

@@ -96,11 +96,11 @@ class CrowdSequences(Annotations):
             ``end``, given by name, it is the type of a span; see :meth:`from_spans`.
         **options
             ``classes``: all tags. ``scheme``: "bio" or "plain"; by default "bio" if some tags begin
-            with B- or I-, and strange ones are refused. BIOES and BILOU become BIO, and ``I-x``
-            that continues no span of type x begins one. ``text``: one word per tag, with a space
-            between words, or a list; see :meth:`from_spans` for spans. ``tasks``, ``workers``,
-            ``weight``, ``timestamp``, ``duration``, ``cost``, ``question``, ``worker_kind`` and
-            ``duplicates`` are described in :meth:`CrowdLabels.from_arrays`.
+            with B- or I-, and strange ones are refused. BIOES, BILOU and BMES become BIO, and
+            ``I-x`` that continues no span of type x begins one. ``text``: one word per tag, with a
+            space between words, or a list; see :meth:`from_spans` for spans. ``tasks``,
+            ``workers``, ``weight``, ``timestamp``, ``duration``, ``cost``, ``question``,
+            ``worker_kind`` and ``duplicates`` are described in :meth:`CrowdLabels.from_arrays`.
         """
         from wisecrowd.core.sequence_columns import sequences_from_columns
 

@@ -1,8 +1,8 @@
 """Tags as they are written: cells with several tags, and the notations that become BIO.
 
-BIOES (E ends a span, S is a span of one token) and BILOU (L and U) become BIO, also in lower case
-and with an underscore. ``I-x`` that continues no span of type ``x`` begins one, as in the scores of
-CoNLL.
+BIOES (E ends a span, S is a span of one token), BILOU (L and U) and BMES (M for I) become BIO, also
+in lower case and with an underscore. ``I-x`` that continues no span of type ``x`` begins one, as in
+the scores of CoNLL.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ OUT, FIRST, INNER, LAST, ALONE, STRANGE = range(6)  # places of a token in a spa
 _PLACES = {"B": FIRST, "I": INNER, "E": LAST, "L": LAST, "S": ALONE, "U": ALONE}
 _TAG = re.compile(r"([BIESLU])-(.+)", re.DOTALL)
 _OTHER_SPELLING = re.compile(r"([BIESLU])[-_](.+)", re.DOTALL | re.IGNORECASE)
+_WITH_MIDDLE = re.compile(r"([BMEI])[-_](.+)", re.DOTALL | re.IGNORECASE)
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 _ENDS_WITH_SIGN = re.compile(r"[\w-]+[,;|]")
 _SIGNS = ",;|"
@@ -108,6 +109,7 @@ class Marks(NamedTuple):
         >>> Marks.of(["O", "b-per", "S-LOC", "X"])
         Marks(place=array([0, 1, 4, 5]), kind=['', 'per', 'LOC', ''])
         """
+        tags = _without_middle(tags)
         outside = ("O",) if pattern is _TAG else ("O", "o")
         parts = [pattern.fullmatch(tag) for tag in tags]
         places = [
@@ -129,6 +131,27 @@ class Marks(NamedTuple):
             for place in (FIRST, INNER)
         )
         return bool(begun & inner)
+
+
+def _without_middle(tags: list[str]) -> list[str]:
+    """Return tags with I- for the M- of BMES: a type has B-, M- and E-, and nothing begins with I-.
+
+    Examples
+    --------
+    >>> _without_middle(["B-PER", "M-PER", "E-PER"]), _without_middle(["B-x", "M-x"])
+    (['B-PER', 'I-PER', 'E-PER'], ['B-x', 'M-x'])
+    """
+    parts = [_WITH_MIDDLE.fullmatch(tag) for tag in tags]
+    types: dict[str, set[str]] = {letter: set() for letter in "BMEI"}
+    for part in parts:
+        if part is not None:
+            types[part[1].upper()].add(part[2])
+    if types["I"] or not types["B"] & types["M"] & types["E"]:
+        return tags
+    return [
+        tag if part is None or part[1] not in "Mm" else ("I" if part[1] == "M" else "i") + tag[1:]
+        for tag, part in zip(tags, parts, strict=True)
+    ]
 
 
 def tags_of_tokens(names: list[str]) -> bool:

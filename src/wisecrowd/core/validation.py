@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import ANNOTATION_COLUMNS, Annotations, other_kind
+from wisecrowd.core.arrow import as_arrow, is_empty
 from wisecrowd.core.class_evidence import check_kind, require_classes
 from wisecrowd.core.columns import LABEL, OPTIONAL_ROLES, find_columns, unknown_workers
 from wisecrowd.core.duplicates import DUPLICATES, arrange
@@ -125,6 +126,7 @@ def labels_from_frame(
         raise
     values = {role: _column(native, original[name]) for role, name in found.items()}
     _refuse_header(values, found)
+    empty = _drop_empty_weight(values, found, asked)
     return labels_from_arrays(
         values.pop("task"),
         values.pop("worker"),
@@ -137,7 +139,7 @@ def labels_from_frame(
         type=type,
         ordered=ordered,
         places=Places(found, header=[str(name) for name in names]),
-        notes=(note,) if note else (),
+        notes=tuple(said for said in (note, empty) if said),
         frame_library=library,
         **values,
     )
@@ -155,10 +157,13 @@ def annotations_from_frame(container: type[Container], frame: Any, **options: An
     found, note = find_columns(list(original), asked, roles, container.optional_roles)
     values = {role: _column(native, original[name]) for role, name in found.items()}
     _refuse_header(values, found)
+    said = (
+        note, unknown_workers(list(original), found), _drop_empty_weight(values, found, asked),
+    )  # fmt: skip
     return container.from_arrays(
         **{**dict.fromkeys(("task", "worker")), **values},
         places=Places(found, header=list(original)),
-        notes=tuple(said for said in (note, unknown_workers(list(original), found)) if said),
+        notes=tuple(filter(None, said)),
         frame_library=library,
         **options,
     )
@@ -170,6 +175,22 @@ def _refuse_header(values: Mapping[str, Any], found: Mapping[str, str]) -> None:
     rows = header_rows(columns)
     if len(rows):
         raise DataError(header_sentence(f"The table's {describe_rows(rows)}", list(columns)))
+
+
+def _drop_empty_weight(
+    values: dict[str, Any], found: Mapping[str, str], asked: Mapping[str, Any]
+) -> str:
+    """Remove the weights if the column is empty and nobody asked for it, as in files; say so."""
+    weight = values.get("weight")
+    if weight is None or asked.get("weight") or not _is_column(weight) or not len(weight):
+        return ""
+    try:
+        if not is_empty(as_arrow(weight, "weight")):
+            return ""
+    except DataError:
+        return ""  # what is wrong with it is said where weights are read
+    del values["weight"]
+    return f"the column {found['weight']!r} is empty and not read"
 
 
 def check_roles(columns: Mapping[str, Any], payload: Collection[str] = LABEL) -> None:

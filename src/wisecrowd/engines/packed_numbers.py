@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +38,14 @@ class NumberFacts:
     mean, variance : float
     least_noise : (n_workers,)
         Smallest noise of each worker.
+    scales : Scales, optional
+        Workers who use different scales.
     """
 
     mean: float
     variance: float
     least_noise: Floats
+    scales: Any = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,11 +21,13 @@ from wisecrowd.engines.memory import MemoryShards, rows_into
 from wisecrowd.engines.packed_numbers import PackedNumbers
 from wisecrowd.families.number_aggregator import NumberAggregator, NumberProblem, TaskEstimates
 from wisecrowd.families.number_facts import (
+    has_different_scales,
     least_noise,
     least_variance,
     overall_mean,
     overall_variance,
 )
+from wisecrowd.families.number_scales import scale_findings
 from wisecrowd.families.worker_noise import NoiseModel, NoiseParams, NoiseStats
 from wisecrowd.inference.loop import LoopResult, iterate
 
@@ -78,6 +80,7 @@ class NoiseEM(NumberAggregator):
             "floor": least_variance(problem.data),
             "spread": 0.0 if prior.given else overall_variance(problem.data),
             "least_noise": least_noise(problem.data),
+            "apart": has_different_scales(problem.data),
         }
 
     def _first(self, model: Any, stats: NoiseStats, data: CrowdNumbers) -> NoiseParams:
@@ -130,7 +133,9 @@ class NoiseEM(NumberAggregator):
             )
         data: Any = problem.data
         facts = survey(data, problem.cut(data.n_workers))
-        return self._fit_numbers(replace(problem, data=replace(data, facts=facts)))
+        found = self._fit_numbers(replace(problem, data=replace(data, facts=facts)))
+        notes = scale_findings(data, facts.scales)
+        return replace(found, findings=(*found.findings, *notes))
 
     def _continued(self, problem: NumberProblem, passes: int) -> Fit:
         """Return the fit after some passes from the parameters of the previous fit."""

@@ -18,7 +18,6 @@ from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.option_spelling import for_reader, option, parameter
 from wisecrowd.core.number_answers import (
     SCALES,
-    TWO_SIDED_95,
     NumberAnswers,
     normal_interval,
 )
@@ -38,6 +37,7 @@ from wisecrowd.families.number_facts import (
 from wisecrowd.families.number_scales import (
     DIFFERENT_SCALES,
     different_scales,
+    inside_range,
     scale_findings,
 )
 from wisecrowd.kernels import kernels_for
@@ -437,13 +437,7 @@ def filled(estimates: Floats, data: CrowdNumbers) -> Floats:
 def inside_labels(estimates: TaskEstimates, data: CrowdNumbers) -> TaskEstimates:
     """Return estimates inside the range of their task's labels, with 95% intervals that hold it."""
     used = data.weights > 0
-    low, high = np.full(data.n_tasks, np.inf), np.full(data.n_tasks, -np.inf)
-    np.minimum.at(low, data.task[used], data.value[used])
-    np.maximum.at(high, data.task[used], data.value[used])
-    labelled = low <= high
-    mean = np.where(labelled, np.clip(estimates.mean, low, high), estimates.mean)
-    reach = np.where(labelled, np.maximum(high - mean, mean - low), 0.0) / TWO_SIDED_95
-    return TaskEstimates(mean, np.maximum(estimates.variance, reach**2))
+    return TaskEstimates(*inside_range(*estimates, data.task[used], data.value[used]))
 
 
 def with_unknown_noise(estimates: TaskEstimates, data: CrowdNumbers, scale: str) -> TaskEstimates:

@@ -45,6 +45,11 @@ def known_facts(data: PackedNumbers) -> NumberFacts:
     return data.facts
 
 
+def has_different_scales(data: CrowdNumbers | PackedNumbers) -> bool:
+    """Return whether the survey of a pack found workers who use different scales."""
+    return isinstance(data, PackedNumbers) and known_facts(data).scales is not None
+
+
 def least_variance(data: CrowdNumbers | PackedNumbers) -> float:
     """Return the floor of all variances: a share of the variance of the labels, or absolute."""
     return floor_of(overall_variance(data))

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.number_answers import TWO_SIDED_95
 from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.engines.packed_numbers import PackedNumbers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -56,8 +58,24 @@ def different_scales(data: CrowdNumbers) -> Scales | None:
     >>> different_scales(CrowdNumbers.from_arrays(task, worker, value))
     Scales(factor=100.0, workers=array([3]))
     """
-    task, worker, size = _compared(data)
-    count = np.bincount(worker, minlength=data.n_workers)
+    step = sampling_step(data.n_annotations)
+    rows = data.task % step == 0
+    return scales_among(
+        data.task[rows], data.worker[rows], data.value[rows], data.weights[rows], data.n_workers
+    )
+
+
+def sampling_step(n_annotations: int) -> int:
+    """Return m: the numbers of every m-th task are compared."""
+    return max(1, -(-n_annotations // MOST_CHECKED))
+
+
+def scales_among(
+    task: Ints, worker: Ints, value: Floats, weight: Floats, n_workers: int
+) -> Scales | None:
+    """Return two groups of workers whose numbers differ by a factor, None if there are none."""
+    task, worker, size = _compared(task, worker, value, weight)
+    count = np.bincount(worker, minlength=n_workers)
     able = np.flatnonzero(count >= FEWEST)
     if len(able) < 2:
         return None
@@ -78,7 +96,7 @@ def different_scales(data: CrowdNumbers) -> Scales | None:
     return Scales(round(factor, 9), np.sort(sides[1]))
 
 
-def scale_findings(data: CrowdNumbers, scales: Scales | None) -> list[Finding]:
+def scale_findings(data: CrowdNumbers | PackedNumbers, scales: Scales | None) -> list[Finding]:
     """Return the finding on workers who use another scale."""
     if scales is None:
         return []
@@ -97,12 +115,27 @@ def scale_findings(data: CrowdNumbers, scales: Scales | None) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _compared(data: CrowdNumbers) -> tuple[Ints, Ints, Floats]:
+def inside_range(
+    mean: Floats, variance: Floats, task: Ints, value: Floats
+) -> tuple[Floats, Floats]:
+    """Return estimates inside the range of their task's numbers, with 95% intervals that hold it.
+
+    ``task`` and ``value`` are those of the numbers that count.
+    """
+    low, high = np.full(len(mean), np.inf), np.full(len(mean), -np.inf)
+    np.minimum.at(low, task, value)
+    np.maximum.at(high, task, value)
+    labelled = low <= high
+    mean = np.where(labelled, np.clip(mean, low, high), mean)
+    reach = np.where(labelled, np.maximum(high - mean, mean - low), 0.0) / TWO_SIDED_95
+    return mean, np.maximum(variance, reach**2)
+
+
+def _compared(task: Ints, worker: Ints, value: Floats, weight: Floats) -> tuple[Ints, Ints, Floats]:
     """Return task, worker and log of the absolute number, where a task has two other than zero."""
-    step = max(1, -(-data.n_annotations // MOST_CHECKED))
-    used = (data.value != 0) & (data.weights > 0) & (data.task % step == 0)
-    used &= (np.bincount(data.task[used], minlength=data.n_tasks) > 1)[data.task]
-    return data.task[used], data.worker[used], np.log(np.abs(data.value[used]))
+    used = (value != 0) & (weight > 0)
+    used &= (np.bincount(task[used], minlength=int(task.max(initial=0)) + 1) > 1)[task]
+    return task[used], worker[used], np.log(np.abs(value[used]))
 
 
 def _effects(task: Ints, worker: Ints, size: Floats) -> tuple[Floats, Floats]:

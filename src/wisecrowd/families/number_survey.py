@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.engines.packed_numbers import NumberFacts, PackedNumbers, PackedNumberShard
+from wisecrowd.engines.packed_numbers import (
+    NumberFacts,
+    PackedNumbers,
+    PackedNumberShard,
+    load_numbers,
+)
 from wisecrowd.families.number_facts import floor_of, noise_limits, quartile_variance
+from wisecrowd.families.number_scales import Scales, sampling_step, scales_among
 
 Floats = NDArray[np.float64]
 _BITS, _LEVELS = 16, 4  # a float64 in digits of 16 bits
@@ -106,7 +112,23 @@ def survey(data: PackedNumbers, shards: Any) -> NumberFacts:
         return _quantiles(model, shards, states, targets)
 
     spread = quartile_variance(total, quantiles, variance)
-    return NumberFacts(mean, variance, noise_limits(count, own / n, spread, variance))
+    limits = noise_limits(count, own / n, spread, variance)
+    return NumberFacts(mean, variance, limits, _scales(data))
+
+
+def _scales(data: PackedNumbers) -> Scales | None:
+    """Return the workers who use different scales, by the numbers of every m-th task."""
+    step = sampling_step(data.n_annotations)
+    columns = []
+    for number in range(len(data.pack.summary.shards)):
+        shard = load_numbers(data.pack, number)
+        numbers, first = shard.numbers, shard.tasks.start
+        task = first + np.repeat(np.arange(shard.n_tasks), np.diff(numbers.indptr))
+        rows = task % step == 0
+        weight = np.ones(len(task)) if numbers.weight is None else numbers.weight
+        columns.append((task[rows], numbers.worker[rows], numbers.value[rows], weight[rows]))
+    task, worker, value, weight = map(np.concatenate, zip(*columns, strict=True))
+    return scales_among(task, worker, value, weight, data.n_workers)
 
 
 def _quantiles(model: NumberSurvey, shards: Any, states: Any, targets: Floats) -> Floats:

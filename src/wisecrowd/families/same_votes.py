@@ -24,6 +24,7 @@ SAME_RATE, DIFFERENT_RATE = 0.7, 0.75  # P(says same | same), P(says different |
 ROUNDS = 3  # of the order of items: how far away votes may be that tell two items apart
 MOST_DENSE = 500  # items up to which all eigenvectors are computed
 KMEANS_STARTS, KMEANS_ROUNDS = 10, 50
+MANY_ROWS = 5_000  # from which k-means makes fewer starts
 CERTAINTY = 0.8  # of a start in its clusters
 
 
@@ -131,12 +132,26 @@ def spectral_points(votes: SameVotes, size: int) -> Floats:
     return np.ascontiguousarray(vectors[:, :size])
 
 
+def fewer_starts(usual: int, size: int, large: int) -> int:
+    """Return how many starts to make: fewer if the data are large, two at least.
+
+    Examples
+    --------
+    >>> [fewer_starts(8, size, 20_000) for size in (100, 20_000, 40_000, 1_000_000)]
+    [8, 8, 4, 2]
+    """
+    return max(min(usual, 2), min(usual, usual * large // max(size, 1)))
+
+
 def kmeans(points: Floats, n_clusters: int, rng: np.random.Generator) -> Ints:
-    """Return the best of ten clusterings (n,) of the rows, after scaling them to length one."""
+    """Return the best of ten clusterings (n,) of the rows, after scaling them to length one.
+
+    Of many rows, it is the best of fewer.
+    """
     length = np.sqrt((points**2).sum(axis=1, keepdims=True))
     rows = points / np.maximum(length, 1e-12)
     best: tuple[float, Ints] | None = None
-    for _ in range(KMEANS_STARTS):
+    for _ in range(fewer_starts(KMEANS_STARTS, len(rows), MANY_ROWS)):
         cost, code = _one_kmeans(rows, n_clusters, rng)
         if best is None or cost < best[0] - 1e-9:
             best = cost, code

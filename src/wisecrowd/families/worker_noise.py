@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.engines.number_shards import NumberShard
 from wisecrowd.families.number_facts import UNKNOWN_SHARE
+from wisecrowd.families.number_scales import inside_range
 from wisecrowd.kernels.arguments import NumberPriors
 
 Floats = NDArray[np.float64]
@@ -126,6 +127,8 @@ class NoiseModel:
     least_noise : (J,), optional
         Smallest noise of each worker. A worker who repeats one number is not precise, although
         nothing contradicts that all tasks are equal.
+    apart : bool
+        Whether the workers of a pack use different scales, so that answers stay inside the labels.
     """
 
     n_workers: int
@@ -136,6 +139,7 @@ class NoiseModel:
     floor: float
     spread: float = 0.0
     least_noise: Floats | None = None
+    apart: bool = False
     n_columns: ClassVar[int] = 4
 
     # ----------------------------------------------------------------------------- one shard
@@ -195,6 +199,11 @@ class NoiseModel:
         (mean, variance), stats = self.answer(shard, state, params)
         mean, gold = mean + self.pivot[0], shard.prior.gold
         variance = variance + self.level_variance(params)[0]
+        if self.apart:
+            numbers = shard.numbers
+            task = np.repeat(np.arange(shard.n_tasks), np.diff(numbers.indptr))
+            used = slice(None) if numbers.weight is None else numbers.weight > 0
+            mean, variance = inside_range(mean, variance, task[used], numbers.value[used])
         if gold is not None:
             known = ~np.isnan(gold)
             mean, variance = np.where(known, gold, mean), np.where(known, 0.0, variance)

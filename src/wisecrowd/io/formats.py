@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from wisecrowd.core.arrow import is_text
+from wisecrowd.core.arrow import is_empty
 from wisecrowd.core.class_evidence import HINTS, kind_of_columns
 from wisecrowd.core.columns import find_columns, holds_texts, side_columns, unknown_workers
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.kinds import LABELS, PAIRS, SETS, TEXTS, Kind, all_kinds, get_kind
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader, option
+from wisecrowd.core.repeated_header import header_rows, header_sentence
 from wisecrowd.io.binary import refuse_binary
 from wisecrowd.io.inventory import Inventory
 from wisecrowd.io.layout import Layout, Sample, explain_layout
@@ -222,12 +223,22 @@ class Request:
         if sentence and sentence not in self.notes:
             self.notes.append(sentence)
 
+    def refuse_header(self, batch: Mapping[str, Any], before: int, source: Source) -> None:
+        """Refuse a row with the names of its columns, of a batch after ``before`` rows."""
+        if not self.found:  # a platform's export, whose columns have no names
+            return
+        columns = {self.found[role]: values for role, values in batch.items() if role in self.found}
+        rows = header_rows(columns)
+        if len(rows):
+            where = f"{source.name}: row {before + int(rows[0]) + 1}"
+            raise DataError(header_sentence(where, list(columns)))
+
     def without_empty_weight(self, batch: Mapping[str, Any], source: Source) -> dict[str, Any]:
         """Return a batch without the column of weights, if nobody asked for it or filled it."""
         kept = dict(batch)
         if "weight" not in kept or self.asked.get("weight") or not self.asked:
             return kept
-        empty = _is_empty(kept["weight"])
+        empty = is_empty(kept["weight"])
         name = self.found.get("weight", "weight")
         if self.empty_weight and not empty:
             raise DataError(
@@ -263,15 +274,6 @@ class Request:
         )
         self.note(sentence)
         warnings.warn(sentence, WisecrowdWarning, stacklevel=5)
-
-
-def _is_empty(column: Any) -> bool:
-    """Tell whether an Arrow column has no values, or blank text only."""
-    import pyarrow.compute as pc
-
-    if is_text(column.type):
-        return bool(pc.all(pc.equal(pc.utf8_trim_whitespace(column), "")).as_py() is not False)
-    return bool(pc.all(pc.is_null(column, nan_is_null=True)).as_py())
 
 
 def _listed(found: Mapping[str, str]) -> str:

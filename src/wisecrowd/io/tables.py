@@ -286,7 +286,9 @@ def read_batches(
     size = 0
     for file, source in enumerate(sources):
         request.decimal_comma = False
+        before = size
         for batch in reader_for(source, format, request.layout)(source, request):
+            request.refuse_header(batch, size - before, source)
             size += len(next(iter(batch.values())))
             batch = with_points(request.without_empty_weight(batch, source), request)
             yield (

@@ -12,12 +12,14 @@ from wisecrowd.core.same import CrowdSame
 from wisecrowd.families.cluster_mean_field import ClusterModel, ClusterRun
 from wisecrowd.families.same_method import SameMethod
 from wisecrowd.families.same_votes import (
+    fewer_starts,
     kmeans,
     random_clusters,
     spectral_points,
     starting_posterior,
 )
 
+MANY_VOTES = 20_000  # from which fewer starts are made, so that they take about as long
 MORE = 3  # times as many starts are added for the chosen number of clusters
 
 
@@ -91,9 +93,9 @@ class CrowdClustering(SameMethod):
     The rates of workers have Beta posteriors that are integrated over, so that few votes count
     less; the objective is a lower bound of the log evidence. The common rates count ten votes at
     .7 and .75 in addition, so that a handful of votes is not taken for certainty. They are fixed
-    after 20 sweeps, and ``history_`` starts there. Clusters in separate parts of the votes are not
-    comparable, which a finding reports. Workers' own categories (Gomes et al.) are not part of the
-    model.
+    after 20 sweeps, and ``history_`` starts there. Of more than 20,000 votes, fewer starts are
+    made, and at least two. Clusters in separate parts of the votes are not comparable, which a
+    finding reports. Workers' own categories (Gomes et al.) are not part of the model.
 
     References
     ----------
@@ -134,8 +136,9 @@ class CrowdClustering(SameMethod):
         votes = model.votes
         points = spectral_points(votes, n_clusters)
         runs = []
-        for start in range(self.n_init):
-            if start < (self.n_init + 1) // 2:
+        n_starts = fewer_starts(self.n_init, len(votes.left), MANY_VOTES)
+        for start in range(n_starts):
+            if start < (n_starts + 1) // 2:
                 code = kmeans(points, n_clusters, problem.rng)
             else:
                 code = random_clusters(votes, n_clusters, problem.rng)
