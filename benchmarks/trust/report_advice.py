@@ -32,7 +32,7 @@ OTHERS = ("cf", "dog", "labelme", "music_genre", "rte", "sp_amt", "zc_us", "trec
 CLASSES = ["bird", "cat", "dog", "owl"]
 SPAMMERS, COPIERS, DRIFTING, RARE = range(24, 32), range(32, 36), 3, "owl"
 RIGHT_STEP = {  # the planted problem: the findings that name it
-    "spammers": ("spammers", "extreme-spammers"),
+    "spammers": ("spammers",),
     "copiers": ("clones", "collusion", "dependent-group"),
     "drift": ("drift",),
     "rare class": ("rare-class",),

@@ -10,7 +10,7 @@ import pytest
 from wisecrowd import CrowdLabels, simulate
 from wisecrowd.aggregation import DawidSkene, MajorityVote
 from wisecrowd.audit.confidence import claim_in_context, measure_confidence, measured_sentence
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, ParameterError
 
 
 def gold_of(made, n, seed=0):
@@ -131,3 +131,11 @@ def test_a_claim_is_put_beside_published_crowds(confidence, models, says):
 )
 def test_a_share_is_in_whole_per_cent_rounded_outwards(values, says):
     assert measured_sentence(*values).startswith(says)
+
+
+def test_a_fit_that_has_seen_gold_is_not_judged_by_gold():
+    made = simulate.crowd(60, 8 * simulate.OneCoinWorkers(8, 2))
+    gold = gold_of(made, 20)
+    fit = DawidSkene().fit(made.labels, gold=gold)
+    with pytest.raises(ParameterError, match="has seen gold"):
+        measure_confidence(made.labels, gold=gold, fit=fit)

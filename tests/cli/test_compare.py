@@ -115,13 +115,13 @@ def test_table_without_truth_explains_its_columns(cli, many):
     assert code == 0
     table, _, below = out.partition("\n\n")
     header, first, _ = table.splitlines()
-    for name in ("held-out score", "± SE", "near best", "expected accuracy", "CPU seconds"):
+    for name in ("held-out score", "± SE", "near best", "mean confidence", "CPU seconds"):
         assert name in header
     assert first.split()[3] == "recommended"
     reason, *explanations = below.splitlines()
     assert reason.startswith(f"{first.split()[0]} is recommended: it predicts held-out labels best")
     assert [text.partition(":")[0] for text in explanations] == [
-        "held-out score", "near best", "expected accuracy",
+        "held-out score", "near best", "mean confidence",
     ]  # fmt: skip
 
 

@@ -169,3 +169,30 @@ def known_of(truth):
 
     table = read_truth(truth)
     return table["task"].to_pylist(), table["label"].to_pylist()
+
+
+def test_a_part_of_the_truth_gives_an_interval_for_all_labels(cli, tmp_path):
+    cli("simulate", tmp_path / "crowd", "--tasks", 100)
+    whole = (tmp_path / "crowd" / "truth.csv").read_text().splitlines()
+    part = tmp_path / "part.csv"
+    part.write_text("\n".join(whole[:41]) + "\n")
+    labels = tmp_path / "labels.csv"
+    cli("aggregate", tmp_path / "crowd" / "answers.csv", "-m", "majority-vote", "-o", labels)
+    code, out, errors = cli("evaluate", labels, "--truth", part, "--json")
+    assert code == 0, errors
+    found = json.loads(out)
+    assert 0 <= found["accuracy_low"] < found["accuracy_high"] <= 1
+    assert "40 tasks checked" in " ".join(found["notes"])
+    assert "drawn at random" in " ".join(found["notes"])
+
+
+def test_labels_made_with_the_known_answers_are_not_judged_by_them(cli, tmp_path):
+    cli("simulate", tmp_path / "crowd", "--tasks", 50)
+    truth, labels = tmp_path / "crowd" / "truth.csv", tmp_path / "labels.csv"
+    answers = tmp_path / "crowd" / "answers.csv"
+    cli("aggregate", answers, "-m", "majority-vote", "--gold", truth, "-o", labels)
+    code, _, errors = cli("evaluate", labels, "--truth", truth)
+    assert code == 2
+    assert "cannot judge it" in errors
+    cli("aggregate", answers, "-m", "majority-vote", "-o", labels, "--overwrite")
+    assert cli("evaluate", labels, "--truth", truth)[0] == 0

@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.int32]
 
-HARM = 0.1  # accuracy below chance by which a worker opposes the others
+HARM = 0.1  # agreement below chance by which a worker opposes the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class CollusionReport(Part):
         Workers who are wrong more often than by chance, according to the fit of the others.
     captured : bool
         Whether a fit to all labels follows the opposing camp. Only then are its members accused.
-    accuracy, chance : (n_workers,)
+    agreement_with_result, chance : (n_workers,)
         Share of correct labels according to a fit to the honest workers, and the same for the
         worker's labels in random order.
     first, second : (n_pairs,) ids of the workers of each pair that shares enough tasks
@@ -74,7 +74,7 @@ class CollusionReport(Part):
     cluster: Codes
     opposing: Mask
     captured: bool
-    accuracy: Floats
+    agreement_with_result: Floats
     chance: Floats
     first: NDArray[Any]
     second: NDArray[Any]
@@ -111,7 +111,7 @@ class CollusionReport(Part):
         pairs = (
             "first", "second", "n_shared", "agreement", "expected", "z", "p", "q", "linked",
         )  # fmt: skip
-        workers = ("honest", "cluster", "opposing", "accuracy", "chance")
+        workers = ("honest", "cluster", "opposing", "agreement_with_result", "chance")
         return {
             "collusion_pairs": {name: getattr(self, name) for name in pairs},
             "collusion_workers": {"worker": self.workers}
@@ -132,7 +132,7 @@ class CollusionReport(Part):
         ids = self.workers[members]
         inside = np.isin(self.first, ids) & np.isin(self.second, ids)
         agreement, expected = self.agreement[inside].mean(), self.expected[inside].mean()
-        against = bool((self.accuracy[members] < self.chance[members]).all())
+        against = bool((self.agreement_with_result[members] < self.chance[members]).all())
         wrong = (
             ", and their labels are worse than chance by the fit to all others" if against else ""
         )
@@ -149,7 +149,7 @@ class CollusionReport(Part):
 
     def _of_camp(self, camp: Mask) -> Finding:
         ids = self.workers[camp]
-        lack = float((self.chance - self.accuracy)[camp].mean())
+        lack = float((self.chance - self.agreement_with_result)[camp].mean())
         follows = "follows them" if self.captured else "sees through them"
         remedy = (
             "Remove them (CollusionReport.remove), and name a worker you trust if they are in "
@@ -239,7 +239,7 @@ def find_collusion(
         cluster=cluster,
         opposing=camps.opposing,
         captured=camps.captured,
-        accuracy=camps.accuracy,
+        agreement_with_result=camps.agreement_with_result,
         chance=camps.chance,
         first=labels.workers[best.first],
         second=labels.workers[best.second],
@@ -282,7 +282,7 @@ class _Camps:
 
     opposing: Mask
     captured: bool
-    accuracy: Floats
+    agreement_with_result: Floats
     chance: Floats
 
 
@@ -297,20 +297,20 @@ def _camps(
         side = everybody
     posterior = DawidSkene()._fit_without_checks(side).probas_
     total = worker_weights(labels)
-    accuracy = share_of(right_labels(labels, posterior), total, 1 / labels.n_classes)
+    agreement_with_result = share_of(right_labels(labels, posterior), total, 1 / labels.n_classes)
     chance = _chance(labels, posterior)
-    z = (chance - accuracy) * np.sqrt(total / np.maximum(chance * (1 - chance), 1e-3))
+    z = (chance - agreement_with_result) * np.sqrt(total / np.maximum(chance * (1 - chance), 1e-3))
     wrong = benjamini_hochberg(upper_tail(z)) <= level
-    opposing = wrong & (accuracy < chance - HARM) & ~believed
+    opposing = wrong & (agreement_with_result < chance - HARM) & ~believed
     captured, camp = False, opposing & free
     if camp.sum() >= 2:
         right = right_labels(labels, DawidSkene()._fit_without_checks(everybody).probas_)
         plain, own, guess = (
             float(np.average(values[camp], weights=total[camp]))
-            for values in (share_of(right, total, 0.0), accuracy, chance)
+            for values in (share_of(right, total, 0.0), agreement_with_result, chance)
         )
         captured = plain > (own + guess) / 2  # the joint fit hides over half of their deficit
-    return _Camps(opposing, captured, accuracy, chance)
+    return _Camps(opposing, captured, agreement_with_result, chance)
 
 
 def _honest_side(found: Dependence, free: Mask, believed: Mask) -> Floats:
@@ -333,7 +333,7 @@ def _variety(stance: Floats) -> float:
 
 
 def _chance(labels: CrowdLabels, posterior: Floats) -> Floats:
-    """Return the accuracy (n_workers,) that each worker's labels would have in random order."""
+    """Return the agreement (n_workers,) that each worker's labels would have in random order."""
     J, K = labels.n_workers, labels.n_classes
     weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
     used = np.bincount(labels.worker * K + labels.label, weight, J * K).reshape(J, K)

@@ -21,6 +21,7 @@ from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.model_workers import only_models
 from wisecrowd.core.parameter_checks import as_generator, check_number
 from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.truth.anchored_workers import require_blind
 
 Floats = NDArray[np.float64]
 
@@ -272,6 +273,7 @@ def measure_confidence(
         unknown = (np.nan, np.nan, np.nan)
         models = only_models(known)
         return Confidence(n_tasks, 0, mean, misfit, level, 0, *unknown, {}, models)
+    require_blind(model)
     checked = codes[labelled] >= 0
     right = (lookup(model.labels_, known.classes) == codes)[labelled]
     share = post_stratify(sure, right, checked, level)

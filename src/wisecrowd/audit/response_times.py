@@ -39,10 +39,10 @@ class ResponseTimes(Part):
         Typical time relative to that of others on the same tasks; 1 for the typical worker.
     p_value, q_value : (n_judged,)
         P-value of such speed, and adjusted for many workers.
-    accuracy, accuracy_error : (n_judged,)
-        Accuracy according to the fit, and its standard error.
-    typical_accuracy, rate : float
-        Median accuracy of the judged workers; accepted false discovery rate.
+    agreement, agreement_error : (n_judged,)
+        Agreement with the result, and its standard error.
+    typical_agreement, rate : float
+        Median agreement of the judged workers; accepted false discovery rate.
     scored : bool
         Whether times count in the score of spammers, which then names workers. Those of unordered
         classes do.
@@ -54,31 +54,31 @@ class ResponseTimes(Part):
     speed: Floats
     p_value: Floats
     q_value: Floats
-    accuracy: Floats
-    accuracy_error: Floats
-    typical_accuracy: float
+    agreement: Floats
+    agreement_error: Floats
+    typical_agreement: float
     rate: float
     scored: bool = False
 
     def findings(self) -> list[Finding]:
-        """Return findings on fast workers with low accuracy and, as info, on other fast workers."""
+        """Return findings on fast workers who agree less than others and, as info, on the rest."""
         fast = (self.q_value < self.rate) & (self.speed < MUCH_FASTER)
         if self.scored:
             return self._finding(
                 fast, "fast", "info", "(the search for spammers counts it)",
                 "Nothing, unless they are named as spammers; they may have practice.",
             )  # fmt: skip
-        worse = self.accuracy + 2 * self.accuracy_error < self.typical_accuracy
+        worse = self.agreement + 2 * self.agreement_error < self.typical_agreement
         # In a crowd of eight, nobody can be fast enough for a low rate; errors are evidence, too.
         extreme = (self.q_value < max(RATE_IF_WRONG, self.rate)) & (self.speed < EXTREME)
         return [
             *self._finding(
                 (fast | extreme) & worse, "fast-and-wrong", "medium",
-                "and are less accurate than others", "Do without them, or with less of them.",
+                "and agree less with the result than others", "Do without them, or with less of them.",
             ),
             *self._finding(
                 fast & ~worse, "fast", "info",
-                "but no less accurate than others", "Nothing; they may have practice.",
+                "but agree with the result as others do", "Nothing; they may have practice.",
             ),
         ]  # fmt: skip
 
@@ -94,8 +94,9 @@ class ResponseTimes(Part):
             f"{len(found)} of {len(self.workers)} workers answer much faster than others on the "
             f"same tasks {how}: {describe_ids(self.workers[found])}. "
             f"{describe_ids(self.workers[[first]])} takes "
-            f"{self.speed[first]:.0%} of the usual time and has accuracy "
-            f"{self.accuracy[first]:.2f} (typical: {self.typical_accuracy:.2f})."
+            f"{self.speed[first]:.0%} of the usual time and agrees with the "
+            f"result on {self.agreement[first]:.0%} of the labels (typical: "
+            f"{self.typical_agreement:.0%})."
         )
         affected = tuple(self.workers[found].tolist())
         return [
@@ -111,7 +112,7 @@ class ResponseTimes(Part):
                 "median_duration": self.median_duration,
                 "speed": self.speed,
                 "q_value": self.q_value,
-                "accuracy": self.accuracy,
+                "agreement_with_result": self.agreement,
             }
         }
 
@@ -168,7 +169,7 @@ def find_fast_workers(
     spread = max(float(np.sqrt(robust_variance(centre - usual, error**2))), LEAST_SPREAD)
     p = student_tail((usual - centre) / np.hypot(spread, error), len(judged))
     seconds, _ = _medians(timed, timed.columns["duration"], judged)
-    accuracy = np.asarray(model.worker_accuracy_)[judged]
+    agreement = np.asarray(model.worker_accuracy_)[judged]
     return ResponseTimes(
         workers=known.workers[judged],
         n_labels=n[judged],
@@ -176,9 +177,9 @@ def find_fast_workers(
         speed=np.exp(centre - usual),
         p_value=p,
         q_value=benjamini_hochberg(p),
-        accuracy=accuracy,
-        accuracy_error=np.asarray(model.worker_accuracy_error_)[judged],
-        typical_accuracy=float(np.median(accuracy)),
+        agreement=agreement,
+        agreement_error=np.asarray(model.worker_accuracy_error_)[judged],
+        typical_agreement=float(np.median(agreement)),
         rate=rate,
         scored=not known.ordered,
     )

@@ -56,9 +56,9 @@ class SpammerReport(Part):
         Whether the labels clearly avoid what the others say. Such workers are not accused.
     time_z
         Median log time, compared with the other workers; NaN without durations.
-    score, capacity, information, accuracy
+    score, capacity, information
         Measures of the fitted confusion matrix: Raykar and Yu's score, channel capacity and mutual
-        information in bits, and the accuracy.
+        information in bits.
     """
 
     workers: NDArray[Any]
@@ -73,7 +73,6 @@ class SpammerReport(Part):
     score: Floats
     capacity: Floats
     information: Floats
-    accuracy: Floats
     rate: float
     has_signal: bool
     _pruning: PruningEffect | None = None
@@ -87,7 +86,7 @@ class SpammerReport(Part):
         """Return the table of workers."""
         columns = (
             "n_labels", "bad", "nothing", "knowledge", "spammer", "knows_nothing", "contrary",
-            "time_z", "score", "capacity", "information", "accuracy",
+            "time_z", "score", "capacity", "information",
         )  # fmt: skip
         return {"spammers": {"worker": self.workers} | {c: getattr(self, c) for c in columns}}
 
@@ -171,7 +170,7 @@ def find_spammers(
     ----------
     labels : CrowdLabels
     fit : fitted method, optional
-        A fit with a label law, for score, capacity, information and accuracy; otherwise a
+        A fit with a label law, for score, capacity and information; otherwise a
         fit of the default method is used.
     gold : known classes, optional
         In any form that ``Aggregator.fit`` takes. They score the remedy, and nothing else.
@@ -224,7 +223,6 @@ def find_spammers(
         score=spammer_score(confusion),
         capacity=channel_capacity(confusion, tol=1e-5),  # tolerance in bits
         information=mutual_information(confusion, law.class_prior),
-        accuracy=model.worker_accuracy_,
         rate=rate,
         has_signal=has_signal,
         _pruning=effect_of_pruning(labels, accused, gold) if pruning and accused.any() else None,

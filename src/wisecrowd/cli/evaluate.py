@@ -114,13 +114,51 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
             return
         result = read_result(labels, asked.task, asked.label, notes)
         file = KnownFile(asked.truth, "--truth", asked.truth_columns, reading)
+        _refuse_used_answers(labels, asked.truth)
         known = read_truth(file, result.tasks, notes)
         scores = _scores(result, known, reading)
         manifest = describe_run(context, [labels, asked.truth], method="evaluate")
         sizes = len(known.rows), len(result.tasks)
         notes(f"{sizes[0]} of {sizes[1]} tasks have a truth")
+        if sizes[0] < sizes[1]:
+            scores |= _interval(result, known, notes)
         by_attribute = _by_attribute(result, known, asked.groups, notes)
         _show(scores, *sizes, places, asked.as_json, manifest, notes, by_attribute)
+
+
+def _refuse_used_answers(labels: str, truth: str) -> None:
+    """Refuse labels that were made with these known answers, which cannot judge them."""
+    from wisecrowd.core.exceptions import DataError
+    from wisecrowd.storage.manifest import file_sha256, is_own_output, read_manifest
+
+    if not (Path(truth).is_file() and Path(labels).is_file() and is_own_output(labels)):
+        return
+    made = read_manifest(labels)
+    used = any(word == "--gold" or word.startswith("--gold=") for word in made.command)
+    if used and file_sha256(truth) in made.inputs.values():
+        raise DataError(
+            f"{labels} was made with the known answers in {truth}, which cannot judge it; run the "
+            "command that made it without --gold, and evaluate that."
+        )
+
+
+def _interval(result: Any, truth: MatchedTruth, notes: Any) -> dict[str, float]:
+    """Return the interval of the accuracy of all labels, of which some are known."""
+    import numpy as np
+
+    from wisecrowd.audit.confidence import measured_sentence
+    from wisecrowd.audit.strata import post_stratify
+
+    n = len(result.tasks)
+    known, right = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    known[truth.rows] = True
+    right[truth.rows] = result.labels[truth.rows] == truth.classes
+    sure = np.ones(n) if result.confidence is None else np.nan_to_num(result.confidence)
+    found = post_stratify(sure, right, known, 0.95)
+    errors = int((known & ~right).sum())
+    said = measured_sentence(found.value, found.low, found.high, int(known.sum()), errors, n)
+    notes(f"{said} This is valid if the checked tasks were drawn at random.")
+    return {"accuracy_low": found.low, "accuracy_high": found.high}
 
 
 def _check_workers(asked: EvaluateOptions) -> None:

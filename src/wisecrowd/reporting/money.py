@@ -22,7 +22,7 @@ MOST_NAMED = 5  # workers to thank, or to stop
 LEAST_LABELS = 20  # of a worker to thank
 # Findings after which a worker should get no more tasks.
 STOP = (
-    "spammers", "extreme-spammers", "fast-and-wrong", "random-voters", "adversaries",
+    "spammers", "fast-and-wrong", "random-voters", "adversaries",
     "constant-answers", "marks-nothing", "random-spans", "draws-nothing", "empty-texts",
     "constant-texts", "unrelated-texts",
 )  # fmt: skip

@@ -28,6 +28,7 @@ from wisecrowd.core.registry import get_method, kebab_case
 from wisecrowd.core.result import choose_labels
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.inference.label_law import LabelLaw, OneCoinLaw
+from wisecrowd.truth.anchored_workers import require_blind
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -40,7 +41,7 @@ LEFT_OUT = {
     "groups": "there are very many labels or workers, and collusion compares the same pairs."
 }
 # Parts that are about the reported labels, for every method.
-OF_RESULTS = ("confidence", "group-gaps")
+OF_RESULTS = ("confidence", "group-gaps", "workers")
 MOST_CONFUSION = 20_000_000  # entries of all workers' confusion matrices
 
 
@@ -187,6 +188,8 @@ def study_crowd(
             reported = blind if gold is None else _unfitted(method).fit(crowd, gold=gold)
         else:
             reported = blind = _checked(fit, crowd)
+            if truth is not None:
+                require_blind(fit)
         name = kebab_case(type(reported).__name__)
         effort = _merged(audit_options(crowd), asked)
         shared = _shared_fit(blind, crowd)

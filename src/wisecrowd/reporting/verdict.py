@@ -25,7 +25,6 @@ MOST_AFFECTED = 12  # maximum number of ids that a finding names
 
 # Finding → its remedy, as arguments of `wisecrowd`; {file} is the file of annotations.
 COMMANDS = {
-    "extreme-spammers": "audit {file} --prune-to cleaned.csv --unlabelled spare",
     "spammers": "audit {file} --prune-to cleaned.csv --unlabelled spare",
     "kept-spammers": "audit {file} --part spammers -o audit",
     "no-signal": "inspect {first}",
@@ -60,6 +59,9 @@ COMMANDS = {
     "agreement": "audit {file} --part agreement -o audit",
     "accuracy": "aggregate {file} -m {reported} -o labels.csv",
     "mean-confidence": "report {file} --gold gold.csv -o report.html",
+    "model-workers": "report {file} --gold gold.csv -o report.html",
+    "gold-contradicts-model": "audit {file} --gold gold.csv --part workers -o audit",
+    "abstention-class": "inspect {first}",
     "misfit": "report {file} --gold gold.csv -o report.html",
     "overconfident": "aggregate {file} -m glad -o labels.csv",
     "not-identified": "audit {file} --part identifiability -o audit",
@@ -68,7 +70,6 @@ COMMANDS = {
 }
 # The same without a file, for a crowd in memory.
 CALLS = {
-    "extreme-spammers": 'wc.audit.prune(labels, unlabelled="spare").labels',
     "spammers": 'wc.audit.prune(labels, unlabelled="spare").labels',
     "kept-spammers": "wc.audit.find_spammers(labels).tables()",
     "no-signal": "labels.to_dict()",
@@ -87,6 +88,8 @@ CALLS = {
     "agreement-at-chance": "wc.audit.find_spammers(labels).tables()",
     "agreement": "wc.audit.measure_agreement(labels).tables()",
     "mean-confidence": "wc.report(labels, gold=gold)",
+    "model-workers": "wc.report(labels, gold=gold)",
+    "gold-contradicts-model": "wc.truth.workers(labels, gold).table()",
     "misfit": "wc.report(labels, gold=gold)",
     "overconfident": 'wc.aggregate(labels, "glad")',
     "not-identified": "wc.audit.identifiability_report(labels).tables()",
@@ -106,7 +109,6 @@ OTHERS = {
     ),
     "dependent-labels": ("audit {file} --part clones --part collusion -o audit",),
     "spammers": ("audit {file} --part spammers -o audit",),
-    "extreme-spammers": ("audit {file} --part spammers -o audit",),
     "drift": ("audit {file} --part drift -o audit",),
     "overconfident": ("aggregate {file} --calibrate -o labels.csv",),
     "overruled-vote": ("compare {file}",),
@@ -117,7 +119,7 @@ OTHERS = {
     "agreement-below-chance": ("audit {file} --part agreement -o audit",),
     "not-converged": ("compare {file}",),
 }
-PRUNED = ("spammers", "extreme-spammers", "adversaries", "random-voters")  # if that helps
+PRUNED = ("spammers", "adversaries", "random-voters")  # if that helps
 OTHER_COMMAND = "audit {file} -o audit"
 
 
@@ -266,7 +268,7 @@ def flags_by_worker(study: Any) -> Mapping[int, list[str]]:
 
 
 WORKER_FINDINGS = (
-    "extreme-spammers", "spammers", "collusion", "dependent-group", "label-distribution",
+    "spammers", "collusion", "dependent-group", "label-distribution",
     "agreement-below-chance", "drift", "fast-and-wrong", "clones", "ballot-stuffing",
     "adversarial-majority", "group-bias",
 )  # fmt: skip

@@ -226,17 +226,22 @@ def _weights(checked: Any, labels: CrowdLabels) -> Floats:
     return weight
 
 
+def require_blind(fit: Any) -> None:
+    """Raise a ParameterError if known answers went into a fit, because they cannot judge it."""
+    if vars(fit).get("saw_gold_", False):
+        raise ParameterError(
+            "The fit has seen gold, so that known answers cannot judge it; "
+            + for_reader("give a fit without gold, or leave fit out.", "fit it without --gold.")
+        )
+
+
 def _fit_without_gold(labels: CrowdLabels, fit: Any) -> Any:
     """Return the given fit of these labels, or one of the default method; it has seen no gold."""
     if fit is None:
         return get_method(kind_of(labels).default_method)()._fit_without_checks(labels)
     if not getattr(fit, "__sklearn_is_fitted__", lambda: False)():
         raise ParameterError("fit is not fitted; call its fit first, or leave it out.")
-    if vars(fit).get("saw_gold_", False):
-        raise ParameterError(
-            "The fit has seen gold, so that known answers cannot judge it; "
-            + for_reader("give a fit without gold, or leave fit out.", "fit it without --gold.")
-        )
+    require_blind(fit)
     ids = ((fit.tasks_, labels.tasks), (fit.classes_, labels.classes))
     if not all(np.array_equal(fitted, given) for fitted, given in ids):
         raise DataError(
