@@ -4,6 +4,7 @@ python -m benchmarks.run                what ``make bench`` prints
 python -m benchmarks.run kernels        benchmarks/speed/kernels.py
 python -m benchmarks.run trust_crash    benchmarks/trust/crash.py
 python -m benchmarks.run trust          what ``make trust`` prints
+python -m benchmarks.run honest         what is claimed of classes and workers, and what is right
 python -m benchmarks.run kinds          all kinds of labels besides classes
 python -m benchmarks.run large          packs of 10^7 labels (benchmarks/speed/large_packs.py)
 """
@@ -32,6 +33,10 @@ GROUPS = {
         "trust_determinism", "trust_discrimination", "trust_files", "trust_guards",
         "trust_inputs", "trust_invariance", "trust_pack_faults", "trust_ranks",
         "trust_report_advice", "trust_user_files", "calibration",
+    ),
+    "honest": (
+        "honest_results", "honest_workers_by_gold", "honest_worker_errors", "honest_ties",
+        "honest_copies", "honest_bad_workers",
     ),
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",

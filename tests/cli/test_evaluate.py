@@ -192,7 +192,7 @@ def test_labels_made_with_the_known_answers_are_not_judged_by_them(cli, tmp_path
     answers = tmp_path / "crowd" / "answers.csv"
     cli("aggregate", answers, "-m", "majority-vote", "--gold", truth, "-o", labels)
     code, _, errors = cli("evaluate", labels, "--truth", truth)
-    assert code == 2
+    assert code == 3
     assert "cannot judge it" in errors
     cli("aggregate", answers, "-m", "majority-vote", "-o", labels, "--overwrite")
     assert cli("evaluate", labels, "--truth", truth)[0] == 0

@@ -74,7 +74,8 @@ class ResponseTimes(Part):
         return [
             *self._finding(
                 (fast | extreme) & worse, "fast-and-wrong", "medium",
-                "and agree less with the result than others", "Do without them, or with less of them.",
+                "and agree less with the result than others",
+                "Do without them, or with less of them.",
             ),
             *self._finding(
                 fast & ~worse, "fast", "info",
