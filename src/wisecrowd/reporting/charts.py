@@ -229,15 +229,14 @@ def quality_against_volume(
     volume = [rows[n]["n_labels"] for n in known]
     log = max(volume) >= LEAST_RATIO * min(volume)
     x = Scale(min(volume), max(volume), INSET, WIDTH - INSET, log=log)
-    ends = {n: (rows[n].get("low"), rows[n].get("high")) for n in known}
-    y, y_ticks = _share_axis(
-        min(shares[n] if ends[n][0] is None else ends[n][0] for n in known), 1.0
-    )
+    ends = {n: (float(rows[n]["low"]), float(rows[n]["high"])) for n in known
+            if rows[n].get("low") is not None}  # fmt: skip
+    y, y_ticks = _share_axis(min(ends[n][0] if n in ends else shares[n] for n in known), 1.0)
     lines = [
         Line("".join(
             path_of([(x(rows[n]["n_labels"]), y(end)) for end in ends[n]])
-            for n in known
-            if ends[n][0] is not None and tone_of(rows[n]) == tone
+            for n in ends
+            if tone_of(rows[n]) == tone
         ), f"interval {tone}")
         for tone in ("", "warn", "bad")
     ]  # fmt: skip

@@ -167,8 +167,9 @@ def _known_classes(study: Study) -> NDArray[Any] | None:
     """Return the known classes (n_tasks,), None where unknown; another class is no label's."""
     if study.known is None:
         return None
-    classes = np.append(study.labels.classes.astype(object), [object()])
-    return np.where(study.known >= 0, classes[study.known], None)
+    found = np.append(study.labels.classes.astype(object), [object()])[study.known]
+    found[study.known < 0] = None
+    return np.asarray(found)
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
