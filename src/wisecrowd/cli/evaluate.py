@@ -120,8 +120,8 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
         manifest = describe_run(context, [labels, asked.truth], method="evaluate")
         sizes = len(known.rows), len(result.tasks)
         notes(f"{sizes[0]} of {sizes[1]} tasks have a truth")
-        if sizes[0] < sizes[1]:
-            scores |= _interval(result, known, notes)
+        if 2 * sizes[0] < sizes[1]:  # a sample; a larger part is rather what a fit has not seen
+            _note_interval(result, known, notes)
         by_attribute = _by_attribute(result, known, asked.groups, notes)
         _show(scores, *sizes, places, asked.as_json, manifest, notes, by_attribute)
 
@@ -142,8 +142,8 @@ def _refuse_used_answers(labels: str, truth: str) -> None:
         )
 
 
-def _interval(result: Any, truth: MatchedTruth, notes: Any) -> dict[str, float]:
-    """Return the interval of the accuracy of all labels, of which some are known."""
+def _note_interval(result: Any, truth: MatchedTruth, notes: Any) -> None:
+    """Note the share of all labels that is right, of which a sample is known."""
     import numpy as np
 
     from wisecrowd.audit.confidence import measured_sentence
@@ -158,7 +158,6 @@ def _interval(result: Any, truth: MatchedTruth, notes: Any) -> dict[str, float]:
     errors = int((known & ~right).sum())
     said = measured_sentence(found.value, found.low, found.high, int(known.sum()), errors, n)
     notes(f"{said} This is valid if the checked tasks were drawn at random.")
-    return {"accuracy_low": found.low, "accuracy_high": found.high}
 
 
 def _check_workers(asked: EvaluateOptions) -> None:

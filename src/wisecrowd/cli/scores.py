@@ -15,8 +15,6 @@ from wisecrowd.metrics.against_truth import MatchedTruth
 
 HEADINGS = {
     "accuracy": "accuracy",
-    "accuracy_low": "accuracy, at least",
-    "accuracy_high": "accuracy, at most",
     "balanced_accuracy": "balanced accuracy",
     "macro_f1": "macro F1",
     "mean_absolute_error": "MAE",
