@@ -32,8 +32,8 @@ def campaign(tmp_path):
 def test_accuracy_over_time_and_judged_workers(campaign, tmp_path):
     shown = progress_of(campaign)
     last = shown["history"][-1]
-    assert 0.5 < shown["expected_accuracy"] <= 1
-    assert last["expected"] == shown["expected_accuracy"]
+    assert 0.5 < shown["mean_confidence"] <= 1
+    assert last["expected"] == shown["mean_confidence"]
     assert last["gold"] == shown["gold_accuracy"] > 0.8
     workers = {one["worker"]: one for one in shown["workers"]}
     assert workers["dan"]["poor"]
@@ -48,7 +48,7 @@ def test_accuracy_over_time_and_judged_workers(campaign, tmp_path):
 
 def test_an_empty_campaign():
     shown = progress_of(Campaign(["t1"]))
-    assert (shown["expected_accuracy"], shown["history"], shown["workers"]) == (None, [], [])
+    assert (shown["mean_confidence"], shown["history"], shown["workers"]) == (None, [], [])
 
 
 def test_the_page_does_not_compute_all_the_time(campaign, monkeypatch):

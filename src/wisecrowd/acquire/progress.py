@@ -48,9 +48,9 @@ def warm_up() -> None:
 
 
 def progress_of(campaign: Campaign) -> dict[str, Any]:
-    """Return labels, cost, flips, accuracy over time, workers and queries.
+    """Return labels, cost, flips, confidence over time, workers and queries.
 
-    ``expected_accuracy`` is the mean probability of the labels. Real crowds are often less accurate
+    ``mean_confidence`` is the mean probability of the labels. Real crowds are often less accurate
     than that; ``gold_accuracy`` is measured on held-out gold.
     """
     report = campaign.stop_report()
@@ -62,7 +62,7 @@ def progress_of(campaign: Campaign) -> dict[str, Any]:
         "labels": sum(one["labels"] for one in judged),
         "budget": campaign.rules.budget,
         "policy": campaign.rules.policy,
-        "expected_accuracy": rounds[-1].expected if rounds else None,
+        "mean_confidence": rounds[-1].expected if rounds else None,
         "history": [
             {"answers": one.n_answers, "changed": len(one.changed), "expected": one.expected,
              "gold": one.gold}

@@ -288,8 +288,8 @@ def _overruled_vote(fitted: Fitted) -> Iterator[Finding]:
         "overruled-vote", "high" if loss else "medium", fitted.share_overruled,
         tuple(labels.tasks[doubtful].tolist()),
         f"The result overrules the majority vote on {fitted.share_overruled:.0%} of the tasks"
-        f"{ties}. From the labels alone, that changes the accuracy by {100 * lead.mean:+.1f} ± "
-        f"{100 * lead.error:.1f} points: {'a loss' if loss else 'it may be a loss'}.",
+        f"{ties}. By the other labels of these tasks, that {'is' if loss else 'may be'} a loss "
+        f"({lead.mean / max(lead.error, 1e-9):+.1f} standard errors).",
         f"Compare with {for_reader('MajorityVote', '-m majority-vote')}, or give gold labels of "
         "some of these tasks.",
     )  # fmt: skip
