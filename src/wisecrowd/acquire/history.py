@@ -123,7 +123,7 @@ class History:
         self.records.append(RoundRecord(n_answers, dict(self.gains), changed))
 
     def scored(self, gold: Codes) -> RoundRecord:
-        """Add the mean confidence and the accuracy on held-out gold (codes, -1 for none) to the last."""
+        """Add mean confidence and accuracy on held-out gold (codes, -1 for none) to the last."""
         driving, average = self.belief, self.average
         if driving is not None and average is not None and (driving.label >= 0).any():
             known = gold[: len(driving.label)]
