@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 import wisecrowd as wc
+from benchmarks.accuracy.auto import tiny_crowds
 from benchmarks.accuracy.real_data import data_folder, read_set, tie_credit
 from benchmarks.honest.workers_by_gold import SETS
 from benchmarks.rows import Row, random_crowd
@@ -128,33 +129,6 @@ def _claim_rows(half: str, some: list[Fitted]) -> list[Row]:
         Row(f"{what}: mean log loss", "below .584" if whole else "reported", f"{loss:.3f}",
             loss < 0.584 if whole else None),
     ]  # fmt: skip
-
-
-def tiny_crowds(n_crowds: int = 300) -> list[Row]:
-    """Return claim and accuracy on crowds of four tasks and three workers."""
-    claimed, right, vote = [], [], []
-    for seed in range(n_crowds):
-        made = wc.simulate.crowd(
-            4, 3 * wc.simulate.OneCoinWorkers(80, 20), wc.simulate.Dense(), n_classes=2,
-            random_state=seed,
-        )  # fmt: skip
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            auto = wc.aggregation.Auto().fit(made.labels)
-            plain = wc.aggregation.MajorityVote().fit(made.labels)
-        truth = dict(zip(made.labels.tasks.tolist(), made.truth.tolist(), strict=True))
-        claimed.append(auto.confidence_.mean())
-        right.append(tie_credit(auto.probas_, made.labels, truth))
-        vote.append(tie_credit(plain.probas_, made.labels, truth))
-    gap, lead = float(np.mean(claimed) - np.mean(right)), float(np.mean(right) - np.mean(vote))
-    return [
-        Row(
-            f"{n_crowds} tiny crowds, 4 tasks × 3 workers at .8",
-            "confidence within .06 of the accuracy, accuracy at least that of the vote − .01",
-            f"confidence − accuracy {gap:+.3f}, accuracy − vote {lead:+.3f}",
-            abs(gap) <= 0.06 and lead >= -0.01,
-        )
-    ]
 
 
 def cost(n_labels: int = 8000) -> list[Row]:
