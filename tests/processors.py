@@ -24,7 +24,7 @@ BASELINE = "Prescott"
 CORES = ("Haswell", "SkylakeX")
 LINEAR_ALGEBRA = (
     "tests/golden", "tests/families/test_dependence.py", "tests/families/moments",
-    "tests/audit/test_covariance.py", "tests/audit/test_identifiability.py",
+    "tests/audit/test_identifiability.py",
     *(
         f"tests/aggregation/classes/test_{method}.py"
         for method in (

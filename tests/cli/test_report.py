@@ -40,7 +40,7 @@ def test_writes_a_page_with_its_manifest(cli, answers, truth, tmp_path):
     assert page.startswith("<!doctype html>")
     assert file_sha256(answers) in page
     assert "wisecrowd audit &#39;" in page  # the command of the first finding
-    assert "Measured accuracy" in page
+    assert "Right labels" in page
     assert read_manifest(target).method == "one-coin"
 
 
@@ -49,7 +49,7 @@ def test_json_is_the_summary_and_writes_no_page(cli, answers, tmp_path, monkeypa
     code, out, err = cli("report", answers, "--json", "--task", "task", "-q")
     assert (code, err) == (0, "")
     summary = json.loads(out)
-    assert (summary["schema"], summary["version"]) == ("wisecrowd-report", 1)
+    assert (summary["schema"], summary["version"]) == ("wisecrowd-report", 2)
     assert any(step["command"].endswith("--task task") for step in summary["next"])
     assert not list(tmp_path.glob("*.html"))
 

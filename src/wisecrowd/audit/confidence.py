@@ -253,8 +253,8 @@ def measure_confidence(
     >>> measure_confidence(crowd.labels, fit=fit).tables().keys()
     dict_keys(['confidence'])
     >>> found = measure_confidence(crowd.labels, fit=fit, gold=dict(enumerate(crowd.truth[:60])))
-    >>> bool(found.accuracy < found.mean_confidence), found.n_gold  # too much is claimed
-    (True, 60)
+    >>> found.n_gold, bool(found.low < np.mean(fit.labels_ == crowd.truth) < found.high)
+    (60, True)
     """
     check_number("level", level, 0.0, 1.0)
     known = as_crowd_labels(labels)

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-KNOWLEDGE = np.array([0.0, 0.13, 0.26, 0.4, 0.55, 0.7, 0.85, 0.98])  # levels of what workers know
+KNOWLEDGE = np.array([0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 0.98])  # levels of what workers know
 LITTLE = 2  # so many of the lowest levels are bad
 PSEUDO_WORKERS = np.array([2.0, *[18 / 7] * 7])  # Dirichlet prior of the shares of the levels
-RATE = 0.04  # accepted share of wrongly named workers
+RATE = 0.05  # accepted share of wrongly named workers
+GRAVE = 0.4  # of it, if they are said to know nothing
 ROUNDS, TOLERANCE = 200, 1e-9  # of EM for the shares of the levels
 CONTRARY, CLEARLY = 0.6, 10.0  # share of labels against the task; nats over a habit that show it
 SIGNAL = 0.95  # probability of knowledge that one worker must reach
@@ -47,7 +48,7 @@ class SpammerReport(Part):
     workers, n_labels
         Ids and numbers of labels.
     bad, nothing
-        Probability that the worker knows little (at most 0.13) or nothing.
+        Probability that the worker knows little (at most 0.15) or nothing.
     knowledge
         Expected share of labels that the worker gave because of the task.
     spammer, knows_nothing : bool
@@ -118,10 +119,11 @@ class SpammerReport(Part):
         ids = self.workers[who][order]
         count = int(self.n_labels[who].sum())
         share = count / max(int(self.n_labels.sum()), 1)
+        rate = self.rate * (GRAVE if severity == "high" else 1)
         return Finding(
             "spammers", severity, float(share), tuple(ids.tolist()),
             f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}; {count} labels, "
-            f"{share:.0%} of all, which is the score) {did}. About {self.rate:.0%} of the workers "
+            f"{share:.0%} of all, which is the score) {did}. About {rate:.0%} of the workers "
             "that are named so are named wrongly.",
             remedy,
         )  # fmt: skip
@@ -154,7 +156,7 @@ def find_spammers(
 
     .. math::
         P(y \mid k) = l \, 1\{y = k\} + (1 - l) \, q_j(y), \qquad
-        l \in \{0, .13, .26, .4, .55, .7, .85, .98\}
+        l \in \{0, .15, .3, .45, .6, .75, .9, .98\}
 
     The class comes from the posterior of the others: that of hierarchical-dawid-skene divided by
     the worker's own row. The habit :math:`q_j` is the worker's own histogram without the label in
@@ -162,9 +164,9 @@ def find_spammers(
     not as knowledge. EM over all workers finds the shares of the levels. Where there are durations,
     answering much faster than others is evidence too.
 
-    Workers with a high :math:`P(l \le .13)` are to be looked at; those with a high
-    :math:`P(l = 0)` know nothing. At both levels the largest set is named whose mean probability of
-    an innocent member is at most ``rate``.
+    Workers with a high :math:`P(l \le .15)` are to be looked at; those with a high
+    :math:`P(l = 0)` know nothing. The largest set is named whose mean probability of an innocent
+    member is at most ``rate``, or two fifths of it for those who know nothing.
 
     Parameters
     ----------
@@ -174,7 +176,7 @@ def find_spammers(
         fit of the default method is used.
     gold : known classes, optional
         In any form that ``Aggregator.fit`` takes. They score the remedy, and nothing else.
-    rate : float, default 0.04
+    rate : float, default 0.05
         Accepted false discovery rate.
     pruning : bool, default True
         Whether to measure what the removal of the spammers would change, for the remedy. This needs
@@ -183,7 +185,7 @@ def find_spammers(
     Notes
     -----
     Workers whose labels clearly avoid what the others say know something, and are not named. The
-    levels and the rate were chosen on real crowds with workers planted who answer at random, by the
+    levels and the rate were tried on real crowds with workers planted who answer at random, by the
     crowd's shares, or always the same.
 
     Examples
@@ -205,7 +207,8 @@ def find_spammers(
     time_z = log_time_z(labels)
     bad, nothing = (_with_time(level[:, :n].sum(axis=1), time_z) * ~contrary for n in (LITTLE, 1))
     has_signal = bool((level[:, LITTLE:].sum(axis=1) >= SIGNAL).any())
-    spammer, knows_nothing = (most_probable(p, rate) & has_signal for p in (bad, nothing))
+    spammer = most_probable(bad, rate) & has_signal
+    knows_nothing = most_probable(nothing, GRAVE * rate) & has_signal
     model = fit_with_law(labels, fit)
     law = model.label_law()
     confusion = law.confusion(np.arange(labels.n_workers))

@@ -68,8 +68,9 @@ def judge_workers(
     --------
     >>> from wisecrowd import simulate
     >>> crowd = simulate.crowd(400, 8 * simulate.OneCoinWorkers(8, 2), simulate.PerTask(4))
-    >>> judge_workers(crowd.labels, gold=dict(enumerate(crowd.truth[:100].tolist())))
-    JudgedWorkers(nothing found)
+    >>> found = judge_workers(crowd.labels, gold=dict(enumerate(crowd.truth[:100].tolist())))
+    >>> found.n_gold, len(found.columns["accuracy"])
+    (100, 8)
     """
     known = as_gold(gold, labels)
     if known is None or not (known[labels.task] >= 0).any():

@@ -203,8 +203,9 @@ class Estimator:
     ) -> Any:
         """Return a frame, one row per worker: agreement with the result, and its standard error.
 
-        Agreement is not accuracy: in published crowds it was 7 to 9 points higher, for workers with
-        100 labels or more. Checked tasks give the accuracy with its interval instead.
+        Agreement is not accuracy: in published crowds that of methods without doubt was 7 to 9
+        points higher, for workers with 100 labels or more. Checked tasks give the accuracy with its
+        interval instead.
 
         Parameters
         ----------
@@ -226,7 +227,7 @@ class Estimator:
         self._require_fitted()
         if labels is None:
             raise ParameterError(
-                "checked tasks need the labels of the fit; give labels=... beside checked=..."
+                "checked tasks need the labels of the fit; give labels beside checked."
             )
         return import_module("wisecrowd.truth").workers(labels, checked, fit=self)
 

@@ -82,7 +82,8 @@ class WorkerAccuracies:
 
     def __repr__(self) -> str:
         return (
-            f"WorkerAccuracies({len(self.columns['worker'])} workers, {self.n_tasks} checked tasks)"
+            f"WorkerAccuracies of {len(self.columns['worker'])} workers, by {self.n_tasks} "
+            "checked tasks"
         )
 
     def table(self, library: str | None = None) -> Any:
@@ -163,7 +164,7 @@ def workers(labels: Any, checked: Any, *, fit: Any = None, level: float = 0.95) 
     >>> crowd = simulate.crowd(400, 8 * simulate.OneCoinWorkers(8, 2), simulate.PerTask(4))
     >>> found = workers(crowd.labels, dict(enumerate(crowd.truth[:100].tolist())))
     >>> found
-    WorkerAccuracies(8 workers, 100 checked tasks)
+    WorkerAccuracies of 8 workers, by 100 checked tasks
     """
     check_number("level", level, 0.5, 0.9999)
     crowd = as_crowd_labels(labels)
