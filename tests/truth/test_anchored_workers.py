@@ -352,7 +352,7 @@ def test_worker_table_takes_checked_tasks():
     checked = checked_tasks(crowd, 60)
     table = fit.worker_table("pyarrow", checked=checked, labels=crowd.labels)
     assert table.column_names == NAMES
-    with pytest.raises(ParameterError, match="labels="):
+    with pytest.raises(ParameterError, match="give labels beside checked"):
         fit.worker_table(checked=checked)
 
 

@@ -32,6 +32,7 @@
     const here = "#" + (end ? sections : passed.length ? passed : sections.slice(0, 1)).at(-1).id;
     for (const link of links) {
       if (link.hash !== here) { link.removeAttribute("aria-current"); continue; }
+      if (link.hasAttribute("aria-current")) { continue; }  // leave the strip to the reader's finger
       link.setAttribute("aria-current", "true");
       const left = link.offsetLeft - strip.offsetLeft;
       if (left < strip.scrollLeft || left + link.offsetWidth > strip.scrollLeft + strip.clientWidth) { strip.scrollLeft = left - 40; }
