@@ -462,12 +462,13 @@ def best_strength(right: Floats, false: Floats, coin: float, strengths: tuple[fl
     """Return the pseudo-count of the accuracies with the best beta-binomial evidence."""
     if len(strengths) == 1:
         return strengths[0]
-    from scipy.special import betaln
+    from scipy.special import betaln, gammaln
 
-    evidence = [
-        (betaln(right + s * coin, false + s * (1 - coin)) - betaln(s * coin, s * (1 - coin))).sum()
-        for s in strengths
-    ]
+    s = np.array(strengths)
+    favour, against = s * coin, s * (1 - coin)
+    evidence = gammaln(right[:, None] + favour) + gammaln(false[:, None] + against)
+    evidence -= gammaln((right + false)[:, None] + s)
+    evidence = evidence.sum(axis=0) - len(right) * betaln(favour, against)
     return strengths[int(np.argmax(evidence))]
 
 
