@@ -349,15 +349,15 @@ def run() -> list[Row]:
 
 def _remember_study(what: Stage, work: Path) -> Stage:
     """Compute what a report says once, before the forks: of the rest only the writing is slow."""
-    from wisecrowd.reporting import document
+    from wisecrowd.reporting import study
 
-    original, made = document.study_crowd, []
+    original, made = study.study_crowd, []
 
     def remembered(*given: object, **options: object) -> object:
         made[:] = made or [original(*given, **options)]
         return made[0]
 
-    document.study_crowd = remembered
+    study.study_crowd = remembered
     shutil.rmtree(work)
     shutil.copytree(what.before, work)
     with contextlib.chdir(work):

@@ -38,6 +38,16 @@ def test_constant_workers_are_spammers():
     assert accused_of(made.labels) == [8, 9]
 
 
+def test_one_worker_knows_and_two_know():
+    said = []
+    for n in (1, 2):
+        made = crowd(600, 8 * HONEST + n * simulate.AlwaysOneClass(), n_classes=3)
+        (found,) = find_spammers(made.labels).findings()
+        said.append(found.explanation)
+    assert said[0].startswith("1 worker (") and ") knows nothing" in said[0]
+    assert said[1].startswith("2 workers") and ") know nothing" in said[1]
+
+
 def test_a_few_labels_accuse_nobody():
     made = crowd(500, 8 * HONEST + 40 * simulate.Spammers(), assignment=simulate.Bernoulli(0.03))
     # Fifteen labels each: even a perfect worker could not be told from a random one.
@@ -110,7 +120,7 @@ def test_two_levels_with_a_controlled_rate():
     found = {finding.severity: finding for finding in report.findings()}
     assert set(found) <= {"high", "medium"}
     assert found["high"].affected
-    assert "know nothing" in found["high"].explanation
+    assert "knows nothing" in found["high"].explanation
     nobody = find_spammers(made.labels, pruning=False, rate=0.0)
     assert not nobody.spammer[:20].any()
 

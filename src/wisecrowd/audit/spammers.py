@@ -104,27 +104,32 @@ class SpammerReport(Part):
         if self.knows_nothing.any():
             found.append(self._finding(
                 "high", self.knows_nothing,
-                "know nothing: their labels follow a habit and not the tasks", self._remedy(),
+                ("knows", "know"), "nothing: their labels follow a habit and not the tasks",
+                self._remedy(),
             ))  # fmt: skip
         rest = self.spammer & ~self.knows_nothing
         if rest.any():
             found.append(self._finding(
-                "medium", rest, "seem to know little or nothing about the tasks",
+                "medium", rest,
+                ("seems", "seem"), "to know little or nothing about the tasks",
                 f"Look at some of their labels. {self._remedy()}",
             ))  # fmt: skip
         return found
 
-    def _finding(self, severity: str, who: Mask, did: str, remedy: str) -> Finding:
+    def _finding(
+        self, severity: str, who: Mask, verb: tuple[str, str], what: str, remedy: str
+    ) -> Finding:
         order = np.argsort(-self.n_labels[who], kind="stable")
         ids = self.workers[who][order]
         count = int(self.n_labels[who].sum())
         share = count / max(int(self.n_labels.sum()), 1)
         rate = self.rate * (GRAVE if severity == "high" else 1)
+        several = len(ids) > 1
         return Finding(
             "spammers", severity, float(share), tuple(ids.tolist()),
-            f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}; {count} labels, "
-            f"{share:.0%} of all, which is the score) {did}. About {rate:.0%} of the workers "
-            "that are named so are named wrongly.",
+            f"{len(ids)} worker{'s' if several else ''} ({describe_ids(ids)}; {count} labels, "
+            f"{share:.0%} of all, which is the score) {verb[several]} {what}. About {rate:.0%} of "
+            "the workers that are named so are named wrongly.",
             remedy,
         )  # fmt: skip
 
