@@ -57,6 +57,7 @@ COMMANDS = {
 }
 INPUTS = ("answers.csv", "x.npy")
 SENTENCE = "wisecrowd: "
+JOURNAL = ".log.jsonl"  # a file that grows by lines, which hold seconds
 
 
 @dataclass
@@ -187,7 +188,18 @@ def _state(what: Stage, unit: str, found: dict[str, str]) -> str:
 def _is_whole(what: Stage, name: str, found: dict[str, str], work: Path) -> bool:
     if ".checkpoint" in name:  # judged by resuming from it
         return True
+    if name.endswith(JOURNAL):
+        return _is_journal(work / name)
     return _state(what, _unit(name), found) != "torn"
+
+
+def _is_journal(file: Path) -> bool:
+    """Whether a file that grows by lines holds whole lines only."""
+    text = file.read_text()
+    try:
+        return not text or (text.endswith("\n") and all(map(json.loads, text.splitlines())))
+    except ValueError:
+        return False
 
 
 def _told(what: Stage, unit: str, work: Path) -> bool:
@@ -234,18 +246,18 @@ def killed(what: Stage, work: Path, *, n_bytes: int = 20, n_times: int = 10) -> 
         outcome = strike(what, fault, tally, work=work)
         if what.name == "train" and outcome.code != 0:
             again = run_with(None, [*what.command, "--resume"], work)
-            same = again.code == 0 and _comparable(work) == _comparable_new(what)
+            same = again.code == 0 and _comparable(work) == _without_times(what.new)
             tally.resumed[same] += 1
     return tally
 
 
 def _comparable(folder: Path) -> dict[str, str]:
-    """Return the files but for manifests, which tell that this run was resumed."""
-    return {k: v for k, v in whole_files(folder).items() if not k.endswith(".manifest.json")}
+    return _without_times(whole_files(folder))
 
 
-def _comparable_new(what: Stage) -> dict[str, str]:
-    return {k: v for k, v in what.new.items() if not k.endswith(".manifest.json")}
+def _without_times(files: dict[str, str]) -> dict[str, str]:
+    """Return the files but for manifests, which tell of resumed runs, and logs with seconds."""
+    return {k: v for k, v in files.items() if not k.endswith((".manifest.json", JOURNAL))}
 
 
 def disk_full(what: Stage, work: Path, *, n_bytes: int = 20) -> Tally:
@@ -297,10 +309,10 @@ def _environment() -> dict[str, str]:
 def full_device(what: Stage, work: Path) -> Tally:
     """Send the outputs to a device without room, and to a standard output without room."""
     tally = Tally()
-    shutil.rmtree(work, ignore_errors=True)
-    shutil.copytree(what.before, work)
     named = [name for name in what.command if name in what.new and name not in INPUTS]
     for name in (*named, "-"):
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(what.before, work)
         command = ["/dev/full" if given == name else given for given in what.command]
         if name == "-":
             if what.name == "train":
