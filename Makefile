@@ -11,16 +11,18 @@ PIP_INSTALL := -m pip install --disable-pip-version-check --quiet -c constraints
 # What other versions of the libraries can break: whatever touches arrays, frames and files. The
 # statistics of methods and learners are the same arithmetic everywhere, and stay in `make test`.
 GRID_TESTS := tests/core tests/io tests/storage tests/metrics tests/kernels tests/engines \
+	tests/packs $(wildcard tests/kinds/*/test_*.py tests/kinds/*/kernels tests/kinds/*/metrics) \
 	tests/inference tests/simulate tests/cli tests/test_api.py tests/test_grid.py
 
-KERNELS := src/wisecrowd/kernels tests/kernels
+KERNELS := src/wisecrowd/kernels tests/kernels \
+	$(wildcard src/wisecrowd/kinds/*/kernels* tests/kinds/*/kernels tests/kinds/*/test_kernels.py)
 
 # The real data sets, where they lie beside the project; without them their tests are skipped.
 export WISECROWD_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-kernels test-data test-deep test-processors test-grid trust mutation browser java spark docs screenshot format release-check wheel bench replays label-studio clean
+.PHONY: help demo test test-slow test-all lint test-kernels test-data test-deep test-processors test-grid trust mutation browser java spark docs screenshot format release-check wheel bench replays label-studio clean
 
 help: ## show this help
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -29,9 +31,14 @@ demo: $(VENV)/.installed-demo ## run the whole job on a simulated crowd, and say
 	$(BIN)/python examples/demo.py
 
 # The linters use one core. Meanwhile, the tests of the kernels compile these for all other tests.
-test: $(VENV)/.installed-dev ## everything that must hold: lint, format, types, layers, tests
+test: $(VENV)/.installed-dev ## lint, format, types, layers, and all tests that take up to a quarter of a second
 	$(MAKE) --no-print-directory --jobs=2 lint test-kernels
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not spark" $(KERNELS:%=--ignore=%)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not spark and not slow" $(KERNELS:%=--ignore=%)
+
+test-slow: $(VENV)/.installed-dev ## all other tests (tests/slow_tests.txt)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not spark and slow"
+
+test-all: test test-slow ## everything that must hold
 
 lint: $(VENV)/.installed-dev ## lint, format, types and layers
 	$(BIN)/ruff check .
@@ -40,7 +47,7 @@ lint: $(VENV)/.installed-dev ## lint, format, types and layers
 	$(BIN)/lint-imports
 
 test-kernels: $(VENV)/.installed-dev ## the tests of the compiled kernels
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile $(KERNELS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow" $(KERNELS)
 
 test-data: $(VENV)/.installed-dev ## the tests on real data sets; WISECROWD_DATA names their directory
 	@test -d "$(WISECROWD_DATA)" || { echo "No data: set WISECROWD_DATA to the directory of the real data sets." >&2; exit 2; }
@@ -70,7 +77,7 @@ test-python-%: ## the quick tests with another Python, where there is one: make 
 	@export PYENV_VERSION=$$(pyenv latest $* 2>/dev/null); \
 	if python$* -c pass 2>/dev/null; then \
 	  $(MAKE) --no-print-directory $(GRID_VENV)/python$*/.installed-grid PYTHON=python$* && \
-	  OMP_NUM_THREADS=1 $(GRID_VENV)/python$*/bin/python -m pytest -q -n auto --dist worksteal $(GRID_TESTS); \
+	  OMP_NUM_THREADS=1 $(GRID_VENV)/python$*/bin/python -m pytest -q -n auto --dist worksteal -m "not slow" $(GRID_TESTS); \
 	else echo "There is no python$* here: not tested with it."; fi
 
 browser: $(VENV)/.installed-dev ## install what the tests of the report in a real browser need
@@ -84,7 +91,7 @@ java: ## install a Java runtime for Spark, where there is none
 	    apt-get install -qq --no-install-recommends openjdk-17-jre-headless; }; }
 
 spark: java $(VENV)/.installed-spark ## the engine spark on this machine: its tests, and a demo with 10^7 labels
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m spark tests/engines
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m spark tests/packs
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed.spark
 
 docs: $(VENV)/.installed-dev ## build the documentation site into build/site; a warning is an error

@@ -61,10 +61,14 @@ KEEPERS = {"ContextVar", "Lock", "RLock", "WeakSet", "WeakKeyDictionary", "WeakV
 
 
 class Walk(NamedTuple):
-    """The functions that a call ran through, in the order of first calls, and the switches."""
+    """The functions that a call ran through, in the order of first calls, and the switches.
+
+    Switches are between files; package switches are between first-level folders.
+    """
 
     functions: list[CodeType]
     switches: int
+    package_switches: int
 
     @property
     def files(self) -> set[str]:
@@ -81,8 +85,11 @@ def walk(call: Callable[[], Any]) -> Walk:
 
     call()
     profile(call, note)
-    switches = sum(a.co_filename != b.co_filename for a, b in pairwise(calls))
-    return Walk(list(dict.fromkeys(calls)), switches)
+    places = [Path(code.co_filename) for code in calls]
+    switches = sum(a != b for a, b in pairwise(places))
+    packages = [path.relative_to(PACKAGE).parts[0] for path in places]
+    between = sum(a != b for a, b in pairwise(packages))
+    return Walk(list(dict.fromkeys(calls)), switches, between)
 
 
 def profile(call: Callable[[], Any], note: Callable[[FrameType, str, Any], None]) -> None:

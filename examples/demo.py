@@ -14,8 +14,8 @@ from typing import Any
 from sklearn.datasets import load_digits
 
 from wisecrowd import aggregation, learning, metrics, report, simulate
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.io.tables import write_table
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.storage import Manifest, write_manifest
 
 OUTPUT = Path("demo-output")

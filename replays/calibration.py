@@ -19,6 +19,7 @@ import wisecrowd as wc
 from replays.feature_free import finish
 from wisecrowd.audit import find_temperature
 from wisecrowd.core.exceptions import WisecrowdError
+from wisecrowd.kinds.classes.methods import METHODS
 from wisecrowd.metrics import expected_calibration_error, log_loss
 
 CORRECTED = ("DawidSkene", "OneCoin", "MeanField")
@@ -90,7 +91,7 @@ def cells(values: np.ndarray) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--methods", nargs="*", default=list(wc.aggregation.LOCATIONS))
+    parser.add_argument("--methods", nargs="*", default=list(METHODS))
     parser.add_argument("--conditions", nargs="*", default=[c.name for c in CONDITIONS])
     options = parser.parse_args()
     lines = [

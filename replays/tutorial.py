@@ -18,7 +18,7 @@ from benchmarks.accuracy.dependence import codes_of, right
 import wisecrowd as wc
 from replays.material import Job, Scores, add, folder, quiet, report
 from wisecrowd.audit import prune
-from wisecrowd.families.worker_groups import groups_of
+from wisecrowd.kinds.classes.families.worker_groups import groups_of
 
 MEMBERS = 3  # annotators of a kind
 EXAMPLES = 2000  # of a kind; each member learns from half of them

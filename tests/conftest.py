@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import settings
+from tests.slow_tests import read_list
 
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 
 RealCrowd = Callable[[str], tuple[CrowdLabels, dict[int, int]]]
 
@@ -44,10 +45,13 @@ def real_crowd(data_directory: Path) -> RealCrowd:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the real data sets, so that `-m data` selects exactly that."""
+    """Mark what needs the real data sets, and what is slow, so that `-m` selects exactly that."""
+    cases, tests = read_list()
     for item in items:
         if "data_directory" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
+        if item.nodeid in cases or item.nodeid.partition("[")[0] in tests:
+            item.add_marker("slow")
 
 
 # `make test` takes the first, `make test-deep` the second. A busy machine is no failure.

@@ -9,7 +9,7 @@ variables make this processor run what older and newer ones would:
   skipped.
 
 The baseline runs all numeric tests but two of memory, the others those that depend on linear
-algebra. ``--dry-run`` prints what would be run.
+algebra. ``--slow`` adds the slow tests, and ``--dry-run`` prints what would be run.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ import time
 BASELINE = "Prescott"
 CORES = ("Haswell", "SkylakeX")
 LINEAR_ALGEBRA = (
-    "tests/golden", "tests/families/test_dependence.py", "tests/families/moments",
-    "tests/audit/test_identifiability.py",
+    "tests/golden", "tests/kinds/classes/families/test_dependence.py",
+    "tests/kinds/classes/families/moments",
+    "tests/kinds/classes/audit/test_identifiability.py",
     *(
-        f"tests/aggregation/classes/test_{method}.py"
+        f"tests/kinds/classes/methods/test_{method}.py"
         for method in (
             "coupled_nmf", "coupled_tensor", "eigen_ratio", "group_aware_majority_vote", "kos",
             "mmsr", "multi_spa", "rank_one", "spectral_dawid_skene", "spectral_meta_learner",
@@ -35,7 +36,7 @@ LINEAR_ALGEBRA = (
     ),
 )  # fmt: skip
 EVERYTHING = (
-    "tests/golden", "tests/aggregation", "tests/families", "tests/inference", "tests/kernels",
+    "tests/golden", "tests/kinds", "tests/inference", "tests/kernels",
     "tests/audit", "tests/engines", "tests/metrics", "tests/nn", "tests/simulate", "src",
 )  # fmt: skip
 NOT_NUMERIC = "little_memory"  # minutes, for what has nothing to do with rounding
@@ -83,7 +84,8 @@ def main() -> int:
     """Run the tests for every processor; return 1 if any failed."""
     parser = argparse.ArgumentParser(description="Run the numeric tests as other processors.")
     parser.add_argument("--dry-run", action="store_true", help="print the settings only")
-    dry_run = parser.parse_args().dry_run
+    parser.add_argument("--slow", action="store_true", help="run the slow tests, too")
+    asked = parser.parse_args()
     failed = []
     for name, variables, tests in settings():
         shown = " ".join(f"{key}='{value}'" for key, value in variables.items())
@@ -91,12 +93,12 @@ def main() -> int:
             print(f"Skipped: this processor cannot run as {name} ({shown}).", flush=True)
             continue
         print(f"As {name}: {shown}", flush=True)
-        if dry_run:
+        if asked.dry_run:
             continue
         began = time.monotonic()
         command = [
             sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal",
-            "-k", f"not {NOT_NUMERIC}", *tests,
+            "-k", f"not {NOT_NUMERIC}", *([] if asked.slow else ["-m", "not slow"]), *tests,
         ]  # fmt: skip
         variables = {"OMP_NUM_THREADS": "1"} | variables
         if subprocess.run(command, env=os.environ | variables, check=False).returncode:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
+from wisecrowd.core.kinds import get_kind
 from wisecrowd.core.registry import method_names
 
 ROWS = {
@@ -221,3 +223,15 @@ def test_a_wide_frame_is_aggregated():
             found = wc.aggregate(make(wide), "majority-vote", **options)
             assert [int(str(task)) for task in found["task"]] == [7, 8, 9]
             assert [int(str(label)) for label in found["label"]] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels"),
+    [("numbers", [1.0, 1.5, 4.0, 4.5, 2.0, 2.5]), ("texts", ["a b", "a b", "c", "c", "d e", "d"])],
+)
+def test_auto_names_the_default_method_of_every_kind(kind, labels):
+    data = get_kind(kind).container.from_arrays([0, 0, 1, 1, 2, 2], ["ann", "bob"] * 3, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WisecrowdWarning)
+        named, left_out = (wc.aggregate(data, method) for method in ("auto", None))
+    assert named.equals(left_out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import warnings
 from types import SimpleNamespace
@@ -15,14 +16,12 @@ import wisecrowd as wc
 from wisecrowd import comparing
 from wisecrowd.aggregation import DawidSkene, MajorityVote, OneCoin
 from wisecrowd.cli.main import run
-from wisecrowd.core.exceptions import (
-    DataError,
-    FindingWarning,
-    ParameterError,
-    WisecrowdWarning,
-)
-from wisecrowd.core.registry import method_names
-from wisecrowd.inference.held_out_labels import held_out_score, paired_difference, scoring_plan
+from wisecrowd.core.exceptions import DataError, FindingWarning, ParameterError, WisecrowdWarning
+from wisecrowd.core.kinds import KINDS
+from wisecrowd.core.registry import get_method, method_names
+from wisecrowd.inference.held_out import HeldOutScore, paired_difference, scoring_plan
+from wisecrowd.inference.scorers import scorer_of
+from wisecrowd.kinds.classes.families.held_out_labels import held_out_score
 
 THREE = ["majority-vote", "one-coin", "dawid-skene"]
 
@@ -143,7 +142,7 @@ def test_without_truth_the_held_out_score_ranks(made):
         assert table.loc[name, "near_best"] == (gap <= error)
         own = methods[name]().fit(made.labels)
         assert table.loc[name, "mean_confidence"] == pytest.approx(own.confidence_.mean())
-    assert table["recommended"].tolist() == [True, False, False]
+    assert not table["recommended"].any()  # the first two are near, and neither is the default
     assert table.index[-1] == "majority-vote"
     assert not table.loc["majority-vote", "near_best"]  # four spammers vote
 
@@ -158,7 +157,9 @@ def test_cpu_seconds_of_a_short_fit_are_those_of_its_repetition(made, monkeypatc
 def test_equal_methods_are_near_best(made):
     table = wc.compare(made.labels, methods=[OneCoin(), OneCoin(), MajorityVote()])
     assert table["near_best"].tolist() == [True, True, False]
-    assert table["recommended"].tolist() == [True, False, False]
+    assert not table["recommended"].any()
+    table = wc.compare(made.labels, methods=[OneCoin(), MajorityVote()])
+    assert table["recommended"].tolist() == [True, False]
 
 
 def test_one_label_per_task_has_no_held_out_score_and_no_recommendation():
@@ -169,28 +170,93 @@ def test_one_label_per_task_has_no_held_out_score_and_no_recommendation():
     assert table["agreement"].tolist() == [1.0, 1.0]
 
 
-def test_the_reason_says_how_far_the_best_leads(made):
-    def row(name, score, *, near, error=0.01):
-        return {
-            "method": name, "held_out_score": score, "standard_error": error, "near_best": near,
-            "recommended": name == "a",
-        }  # fmt: skip
+def scored(name, scores):
+    """Return the row of a method with these log-probabilities of hidden labels."""
+    held_out = HeldOutScore(np.asarray(scores, dtype=float), np.arange(len(scores)))
+    return {"method": name, **comparing.held_out_columns(held_out)}
 
-    rows = [row("a", -0.5, near=True), row("b", -0.6, near=False)]
-    assert comparing.recommendation(rows) == (
-        "a",
-        "a is recommended: it predicts held-out labels best (-0.500 ± 0.010; b -0.600); no other "
-        "is within one standard error.",
+
+def marked(*rows, default="usual"):
+    """Return which row is recommended, by name, and what is said."""
+    table = sorted(rows, key=lambda row: -row["held_out_score"])
+    comparing.mark_best(table, default)
+    name, reason = comparing.recommendation(table, default)
+    assert [row["method"] for row in table if row["recommended"]] == ([name] if name else [])
+    return name, reason
+
+
+NOISE = np.tile([-0.3, 0.3], 50)  # of the differences of 100 labels; a standard error of .0302
+
+
+@pytest.mark.parametrize(("lead", "name"), [(0.029, "usual"), (0.031, "other"), (-0.5, "usual")])
+def test_the_default_stays_unless_another_leads_by_a_standard_error(lead, name):
+    assert np.std(NOISE, ddof=1) / 10 == pytest.approx(0.03015, abs=1e-5)
+    usual, other = scored("usual", NOISE * 0 - 1), scored("other", NOISE - 1 + lead)
+    assert marked(usual, other)[0] == name
+
+
+def test_the_best_of_those_that_lead_the_default_is_recommended():
+    rows = [scored(f"m{n}", NOISE - 1 + n / 10) for n in range(3)]
+    name, reason = marked(scored("usual", NOISE * 0 - 1), *rows)
+    assert name == "m2"
+    assert reason == (
+        "m2 is recommended: it predicts held-out labels better than the default by more than one "
+        "standard error (-0.800 ± 0.030; usual -1.000)."
     )
-    rows = [row("a", -0.5, near=True, error=None), row("b", -0.5, near=True)]
-    assert comparing.recommendation(rows)[1].endswith(
-        "best (-0.500; b -0.500); 1 other is within one standard error."
+
+
+def test_without_the_default_one_must_lead_all():
+    first, near, far = (scored(f"m{n}", NOISE * (n == 1) - 1 - d) for n, d in
+                        enumerate((0, 0.02, 0.5)))  # fmt: skip
+    name, reason = marked(first, far)
+    assert name == "m0"
+    assert reason == (
+        "m0 is recommended: it predicts held-out labels best (-1.000 ± 0.000; m2 -1.500); no other "
+        "is within one standard error."
     )
-    assert comparing.recommendation(rows[:1])[0] is None
-    few = [one | {"recommended": False} for one in rows]
-    assert comparing.recommendation(few)[0] is None
-    assert "too few to tell methods apart" in comparing.recommendation(few)[1]
-    assert comparing.recommendation([{"method": "a", "reason": "why"}])[0] is None
+    name, reason = marked(first, near, far)
+    assert name is None
+    assert reason == (
+        "No method is recommended: m0 predicts held-out labels best (-1.000 ± 0.000; m1 -1.020); "
+        "1 other is within one standard error; compare the default, usual, too."
+    )
+    assert marked(first) == (
+        None, "No method is recommended: only one has a held-out score."
+    )  # fmt: skip
+
+
+def test_few_hidden_labels_show_no_lead():
+    usual, other = scored("usual", [-2.0] * 29), scored("other", [-1.0] * 29)
+    few = "fewer than 30 labels could be hidden, which is too few to tell methods apart."
+    assert marked(usual, other) == ("usual", f"usual is recommended: it is the default, and {few}")
+    third = scored("third", [-3.0] * 29)
+    assert marked(other, third) == (None, f"No method is recommended: {few}")
+
+
+def test_the_reason_names_the_default():
+    usual, other = scored("usual", NOISE * 0 - 1), scored("other", NOISE - 1.02)
+    assert marked(usual) == (
+        "usual",
+        "usual is recommended: it is the default, and no other has a held-out score "
+        "(-1.000 ± 0.000).",
+    )
+    assert marked(usual, other)[1] == (
+        "usual is recommended: it is the default, and it predicts held-out labels best "
+        "(-1.000 ± 0.000; other -1.020); 1 other is within one standard error."
+    )
+    near = scored("other", NOISE - 0.98)
+    assert marked(usual, near)[1] == (
+        "usual is recommended: it is the default, and its held-out score (-1.000 ± 0.000) is "
+        "within one standard error of the best (other -0.980)."
+    )
+
+
+def test_one_task_gives_no_standard_error_and_no_lead():
+    rows = [scored(name, [-1.0 * place]) for place, name in enumerate(("other", "usual"), 1)]
+    name, reason = marked(*rows)
+    assert name == "usual"
+    assert "its held-out score (-2.000) is within" in reason
+    assert comparing.recommendation([{"method": "a", "reason": "why"}], "usual")[0] is None
 
 
 def test_a_method_that_fails_without_some_labels_keeps_its_row(made, monkeypatch):
@@ -235,3 +301,42 @@ def test_data_are_read_as_aggregate_reads_them(tmp_path):
         for options in ({"wide": True}, {"worker_columns": ["ann", "bob"], "task": "id"}):
             table = wc.compare(data, ["a", "b", None], "majority-vote", **options)
             assert table["accuracy"].tolist() == [1.0]
+
+
+def two_methods(kind):
+    """Return the default of a kind and one more method, with few clusters if they take a number."""
+    default = KINDS[kind].default_method
+    others = [name for name in method_names(type=kind) if name != default]
+    names = [default, *[name for name in others if not get_method(name).promises.binary][:1]]
+    made = [comparing._fresh(name, 0) for name in names]
+    if len(made) == 1:
+        return [*made, type(made[0])(prior=5.0)]
+    return [m.set_params(n_clusters=3) if "n_clusters" in m.get_params() else m for m in made]
+
+
+@pytest.mark.filterwarnings("ignore::wisecrowd.core.exceptions.WisecrowdWarning")
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_every_kind_keeps_its_default_unless_another_leads_by_a_standard_error(kind):
+    methods = two_methods(kind)
+    data = KINDS[kind].example_crowd(type(methods[0]), 0)
+    table = wc.compare(data, methods=methods, library="pyarrow").to_pydict()
+    common = ["method", "held_out_score", "standard_error", "near_best", "recommended"]
+    assert list(table)[:5] == common
+    assert list(table)[-3:] == ["agreement", "cpu_seconds", "reason"]
+    assert table["reason"] == ["", ""]
+    assert np.isfinite(table["held_out_score"]).all()
+    assert (np.array(table["standard_error"]) > 0).all()
+    scorer = scorer_of(data)
+    first, second = (
+        scorer.score_held_out(
+            lambda some, m=m: copy.deepcopy(m)._fit_without_checks(some), scorer.plan(data)
+        )
+        for m in methods
+    )
+    assert len(first.per_label) >= comparing.LEAST_HIDDEN
+    gap, error = paired_difference(second, first)
+    same = type(methods[0]) is type(methods[1])  # the better one of two defaults
+    expected = second if gap > (0 if same else error) else first
+    place = table["recommended"].index(True)
+    assert table["held_out_score"][place] == pytest.approx(expected.mean)
+    assert sum(table["recommended"]) == 1

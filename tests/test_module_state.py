@@ -12,7 +12,7 @@ import wisecrowd
 
 SOURCE = Path(wisecrowd.__file__).parent
 ARCHITECTURE = Path(__file__).parent.parent / "docs" / "architecture.md"
-ALLOWED = {"settings", "threads", "torch_random"}
+ALLOWED = {"lazy", "settings", "threads", "trainer"}
 MAKERS = {"ContextVar", "local", "Lock", "RLock", "cache", "lru_cache", "WeakKeyDictionary"}
 MUTATORS = {
     "add", "append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update",

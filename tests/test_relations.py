@@ -18,7 +18,7 @@ from wisecrowd import CrowdLabels
 from wisecrowd.aggregation import DawidSkene
 from wisecrowd.core.exceptions import WisecrowdError
 from wisecrowd.core.registry import get_method, method_names
-from wisecrowd.families.moments.moment_method import MomentMethod
+from wisecrowd.kinds.classes.families.moments.moment_method import MomentMethod
 from wisecrowd.testing import maker
 from wisecrowd.testing.crowds import simulated
 from wisecrowd.testing.foundation import ROUNDING

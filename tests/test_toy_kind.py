@@ -17,12 +17,7 @@ from wisecrowd.cli.main import run
 from wisecrowd.core.aggregator import Aggregator, Tags
 from wisecrowd.core.annotations import Annotations, Payload
 from wisecrowd.core.answers import Answers
-from wisecrowd.core.exceptions import (
-    DataError,
-    NotFittedError,
-    ParameterError,
-    WisecrowdWarning,
-)
+from wisecrowd.core.exceptions import DataError, NotFittedError, ParameterError, WisecrowdWarning
 from wisecrowd.core.kinds import Kind, Symmetry, with_kind
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
@@ -197,7 +192,7 @@ def test_predictions_and_scores_are_those_of_the_kind():
 
 def test_what_the_kind_does_not_have_is_refused():
     for options in ({"gold": {"t1": 1.0}}, {"task_prior": [1.0]}, {"init": [1.0]}):
-        with pytest.raises(ParameterError, match="Methods for ToyNumbers take"):
+        with pytest.raises(ParameterError, match="Methods for toy-numbers take"):
             ToyMean().fit(COLUMNS, **options)
     labels = wc.CrowdLabels.from_arrays([1], [1], ["a"])
     with pytest.raises(DataError, match="The data are CrowdLabels, and ToyNumbers are needed"):

@@ -26,8 +26,8 @@ from wisecrowd.acquire.policies import POLICIES, get_policy
 from wisecrowd.acquire.replaying import accuracy_of, replay_columns, run_policy
 from wisecrowd.acquire.rounds import RoundState, choose
 from wisecrowd.acquire.shrunken_models import AveragePosterior, fit_beliefs
-from wisecrowd.core.gold import as_truth
-from wisecrowd.core.task_prior import class_prior
+from wisecrowd.kinds.classes.prior import class_prior
+from wisecrowd.kinds.classes.truth import as_truth
 
 LOOKED_AT = ("bluebird", "face", "leaves9", "product", "temp")
 JUDGED = ("cf", "dog", "labelme", "music_genre", "rte", "sp_amt", "trec", "zc_us")

@@ -18,21 +18,20 @@ from benchmarks.rows import Row
 from wisecrowd import simulate
 from wisecrowd.aggregation import BoxConsensus, BoxEM
 from wisecrowd.audit import audit_crowd
-from wisecrowd.core.box_overlap import BoxTable, match_boxes
-from wisecrowd.core.region_truth import known_boxes
-from wisecrowd.core.regions import CrowdRegions
-from wisecrowd.inference.box_scorer import BoxScorer, answers_of
 from wisecrowd.io.tables import read, read_frame
+from wisecrowd.kinds.boxes.container import CrowdRegions
+from wisecrowd.kinds.boxes.metrics import BoxTable, known_boxes, match_boxes
+from wisecrowd.kinds.boxes.scorer import BoxScorer, answers_of
 
 METHODS = {
     "box-consensus (default)": (BoxConsensus, 0.91, 0.825, None),
     "votes of a quarter": (lambda: BoxConsensus(threshold=0.25), None, None, None),
     "votes of half": (lambda: BoxConsensus(threshold=0.5), None, None, None),
-    "sides by gaussian-em": (lambda: BoxConsensus(corners="gaussian-em"), None, None, None),
+    "sides by medians": (lambda: BoxConsensus(corners="median"), None, None, None),
     "sides by student-em": (lambda: BoxConsensus(corners="student-em"), None, None, None),
     "box-em": (BoxEM, None, None, 0.98),
     "box-em, threshold .2": (lambda: BoxEM(threshold=0.2), None, None, None),
-    "box-em, gaussian-em": (lambda: BoxEM(corners="gaussian-em"), None, None, None),
+    "box-em, medians": (lambda: BoxEM(corners="median"), None, None, None),
 }
 
 

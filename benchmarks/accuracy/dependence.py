@@ -14,8 +14,8 @@ import wisecrowd as wc
 from benchmarks.accuracy.real_data import data_folder, read_set
 from benchmarks.rows import Row
 from wisecrowd import simulate
-from wisecrowd.audit.collusion import CollusionReport, find_collusion
-from wisecrowd.families.worker_groups import groups_of
+from wisecrowd.kinds.classes.audit.collusion import CollusionReport, find_collusion
+from wisecrowd.kinds.classes.families.worker_groups import groups_of
 
 N_SEEDS = 20
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4)

@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.accuracy.real_data import data_folder
 from benchmarks.rows import Row
 from wisecrowd.aggregation import DawidSkene, GraphSmoothed, OneCoin
-from wisecrowd.families.task_graph import nearest_neighbours
 from wisecrowd.io.tables import read, read_truth
+from wisecrowd.kinds.classes.families.task_graph import nearest_neighbours
 
 BARS = {"labelme": 0.835, "music_genre": 0.795, "sentiment_polarity": None}
 MOST_LOSS = 0.002  # of sentiment_polarity

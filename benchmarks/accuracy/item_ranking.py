@@ -13,13 +13,15 @@ import numpy as np
 
 from benchmarks.accuracy.real_data import data_folder
 from benchmarks.rows import Row
-from wisecrowd.aggregation.pairs import LOCATIONS
-from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.aggregation import CrowdBT
 from wisecrowd.core.registry import get_method, kebab_case
-from wisecrowd.inference.held_out_votes import held_out_votes
+from wisecrowd.kinds.pairs.container import CrowdPairs
+from wisecrowd.kinds.pairs.methods import METHODS
+from wisecrowd.kinds.pairs.scorer import held_out_votes
 from wisecrowd.metrics import pair_accuracy
 from wisecrowd.simulate import VoteWorkers, votes
 
+WIDE = "crowd-bt, prior=wide"
 WORDS = {"0": "left", "1": "right", "2": "tie"}
 
 
@@ -35,7 +37,7 @@ def read_pairs(name: str) -> CrowdPairs:
 def methods() -> list[str]:
     """Return the methods that need no timestamps."""
     online = ("Elo", "WengLin", "OnlineCrowdBT")
-    return [kebab_case(name) for name in LOCATIONS if name not in online]
+    return [kebab_case(name) for name in METHODS if name not in online]
 
 
 # ------------------------------------------------------------------------------------ real votes
@@ -46,9 +48,9 @@ def reading_difficulty() -> list[Row]:
     with (data_folder() / "reading_difficulty" / "truth.csv").open() as file:
         truth = {row["item"]: float(row["score"]) for row in csv.DictReader(file)}
     known = np.array([truth.get(item, np.nan) for item in pairs.items.tolist()])
-    bars = {"bradley-terry": 0.335, "crowd-bt": 0.370}
-    for name in methods():
-        fit = get_method(name)().fit(pairs)
+    bars = {"bradley-terry": 0.335, WIDE: 0.370}
+    for name in (*methods(), WIDE):
+        fit = (CrowdBT(prior="wide") if name == WIDE else get_method(name)()).fit(pairs)
         tau, right = fit.score(pairs, truth), pair_accuracy(known, fit.scores_)
         bar = bars.get(name)
         rows.append(Row(

@@ -14,10 +14,10 @@ import numpy as np
 
 from wisecrowd import simulate
 from wisecrowd.core.registry import get_method
-from wisecrowd.core.span_errors import span_scores
-from wisecrowd.core.tag_scheme import TagScheme
+from wisecrowd.kinds.sequences.metrics import span_scores
+from wisecrowd.kinds.sequences.tag_scheme import TagScheme
+from wisecrowd.kinds.texts.metrics import word_error_rate
 from wisecrowd.metrics import kendall_tau, ordinal_mean_absolute_error, r2_score
-from wisecrowd.metrics.texts import word_error_rate
 
 SEEDS = 3
 Crowd = tuple[Any, Any]  # annotations and their truth

@@ -24,9 +24,9 @@ from benchmarks.accuracy.real_data import data_folder
 from benchmarks.rows import Row
 from wisecrowd import learning, metrics, simulate
 from wisecrowd.core.exceptions import WisecrowdError
-from wisecrowd.core.features import as_targets
 from wisecrowd.core.registry import methods
 from wisecrowd.io.tables import read_truth
+from wisecrowd.learning.training.rows_of_features import as_targets
 
 # Set → number of tasks (None: all), bar of the test accuracy.
 REAL: dict[str, tuple[int | None, float]] = {

@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.rows import Row, cpu_seconds
 from wisecrowd.aggregation import MaskEM, MaskRasa, MaskVote
-from wisecrowd.core.mask_truth import known_masks, mean_iou
-from wisecrowd.core.run_lengths import counts_of
+from wisecrowd.kinds.masks.metrics import known_masks, mean_iou
+from wisecrowd.kinds.masks.run_lengths import counts_of
 from wisecrowd.simulate import Dense, SimulatedMasks, masks
 
 MOST_MEGABYTES = 500

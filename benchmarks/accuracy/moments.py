@@ -1,7 +1,4 @@
-"""Moment methods: exact moments, sampled moments, real crowds, and the cost of pair statistics.
-
-Each method that exists is measured; a name in ``METHODS`` that is not there yet is left out.
-"""
+"""Moment methods: exact moments, sampled moments, real crowds, and the cost of pair statistics."""
 
 from __future__ import annotations
 
@@ -16,9 +13,8 @@ import numpy as np
 import wisecrowd as wc
 from benchmarks.accuracy.real_data import data_folder, read_set
 from benchmarks.rows import Row, cpu_seconds, random_crowd
-from wisecrowd.aggregation import LOCATIONS
 from wisecrowd.core.registry import get_method
-from wisecrowd.families.moments.pair_moments import pair_moments, population_moments
+from wisecrowd.kinds.classes.families.moments.pair_moments import pair_moments, population_moments
 
 METHODS = (
     "MultiSPA", "CoupledNMF", "SymmetricNMF", "SpectralDawidSkene", "CoupledTensor", "RankOne",
@@ -112,18 +108,22 @@ def best_order(found: np.ndarray, confusion: np.ndarray, measure: Callable) -> f
 
 def exact_estimates() -> dict[str, Callable]:
     """Return, by method, its map from population moments to confusion matrices."""
-    from wisecrowd.aggregation.classes.coupled_nmf import fit_pairs
-    from wisecrowd.aggregation.classes.coupled_tensor import coupled_cpd, joint_tables
-    from wisecrowd.aggregation.classes.symmetric_nmf import (
+    from wisecrowd.kinds.classes.families.moments.moment_method import inner_start
+    from wisecrowd.kinds.classes.families.moments.third_moments import (
+        GroupMoments,
+        TripleMoments,
+        group_means,
+        worker_confusions,
+    )
+    from wisecrowd.kinds.classes.methods.coupled_nmf import fit_pairs
+    from wisecrowd.kinds.classes.methods.coupled_tensor import coupled_cpd, joint_tables
+    from wisecrowd.kinds.classes.methods.multi_spa import multi_spa
+    from wisecrowd.kinds.classes.methods.symmetric_nmf import (
         fitted_factor,
         imputed_factor,
         nonnegative_rotation,
         parameters_of,
     )
-    from wisecrowd.families.moments.moment_method import inner_start
-    from wisecrowd.families.moments.successive_projection import multi_spa
-    from wisecrowd.families.moments.three_groups import GroupMoments, group_means, worker_confusions
-    from wisecrowd.families.moments.triple_moments import TripleMoments
 
     def cold(confusion):
         J, K = confusion.shape[:2]
@@ -285,7 +285,7 @@ def cost_rows() -> list[Row]:
 
 
 def run(n_seeds: int = 50, only: tuple[str, ...] = ()) -> list[Row]:
-    names = [name for name in only or METHODS if name in LOCATIONS]
+    names = list(only or METHODS)
     full = [name for name in names if name not in ONE_COIN]
     rows = cost_rows() + exact_rows() + real_rows(names)
     rows += rate_rows(full, n_seeds=5)

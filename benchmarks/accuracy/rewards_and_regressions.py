@@ -9,16 +9,11 @@ import numpy as np
 
 from benchmarks.accuracy.real_data import data_folder
 from benchmarks.rows import Row
-from wisecrowd.aggregation.numbers.gaussian_em import GaussianEM
 from wisecrowd.core.exceptions import WisecrowdWarning
-from wisecrowd.core.numbers import CrowdNumbers
-from wisecrowd.core.pairs import CrowdPairs
-from wisecrowd.learning import (
-    CrowdLayerRegression,
-    PreferenceNet,
-    RaykarRegression,
-    RewardMixture,
-)
+from wisecrowd.kinds.numbers.container import CrowdNumbers
+from wisecrowd.kinds.numbers.methods.gaussian_em import GaussianEM
+from wisecrowd.kinds.pairs.container import CrowdPairs
+from wisecrowd.learning import CrowdLayerRegression, PreferenceNet, RaykarRegression, RewardMixture
 from wisecrowd.learning.numbers.raykar_regression import Ridge
 
 PENALTY = 30.0  # of all regressions in the table

@@ -7,8 +7,8 @@ import numpy as np
 import wisecrowd as wc
 from benchmarks.rows import Row
 from wisecrowd.aggregation import DawidSkene, DriftingDawidSkene, MeanField, WorkerClusters
-from wisecrowd.audit.attacked_tasks import find_attacked_tasks
-from wisecrowd.audit.part import NotApplicable
+from wisecrowd.core.part import NotApplicable
+from wisecrowd.kinds.classes.audit.attacked_tasks import find_attacked_tasks
 
 SEEDS = range(5)
 Codes = np.ndarray

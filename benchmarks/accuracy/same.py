@@ -12,9 +12,9 @@ import numpy as np
 from benchmarks.accuracy.real_data import data_folder
 from benchmarks.rows import Row
 from wisecrowd.aggregation import CrowdClustering, SignedSpectral
-from wisecrowd.core.cluster_answers import known_clusters
-from wisecrowd.core.cluster_matching import cluster_scores
 from wisecrowd.io.tables import read, read_frame
+from wisecrowd.kinds.same.answers import known_clusters
+from wisecrowd.kinds.same.scorer import cluster_scores
 from wisecrowd.simulate import same_votes
 
 SEEDS = 3

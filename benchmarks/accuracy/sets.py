@@ -13,10 +13,10 @@ from benchmarks.accuracy.real_data import data_folder
 from benchmarks.rows import Row
 from wisecrowd import simulate
 from wisecrowd.aggregation import BinaryRelevance, LabelSetMixture, SetVote, SharedTwoCoin
-from wisecrowd.core.set_scores import set_scores
-from wisecrowd.core.set_truth import KnownSets, known_sets
-from wisecrowd.core.sets import CrowdSets
 from wisecrowd.io.tables import read_frame
+from wisecrowd.kinds.sets.container import CrowdSets
+from wisecrowd.kinds.sets.metrics import set_scores
+from wisecrowd.kinds.sets.truth import KnownSets, known_sets
 
 METHODS = {
     "votes": (SetVote, None, None),

@@ -16,9 +16,9 @@ from benchmarks.accuracy.real_data import data_folder
 from benchmarks.rows import Row
 from wisecrowd import simulate
 from wisecrowd.aggregation import BSC, HMMCrowd, TokenWise
-from wisecrowd.core.sequence_truth import known_tags
-from wisecrowd.core.span_errors import EXACT, compare_spans, span_scores
 from wisecrowd.io.tables import read, read_truth
+from wisecrowd.kinds.sequences.answers import known_tags
+from wisecrowd.kinds.sequences.metrics import EXACT, compare_spans, span_scores
 
 Floats = NDArray[np.float64]
 METHODS: dict[str, tuple[Callable[[], Any], float | None]] = {

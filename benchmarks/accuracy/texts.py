@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from benchmarks.accuracy.real_data import data_folder
 from benchmarks.rows import Row
 from wisecrowd.aggregation import EmbeddingMedoid, Rover, TextMedoid
-from wisecrowd.core.text_words import TextRules
 from wisecrowd.io.tables import read, read_frame
-from wisecrowd.metrics.texts import edit_counts, word_error_rate
+from wisecrowd.kinds.texts.metrics import edit_counts, word_error_rate
+from wisecrowd.kinds.texts.words import TextRules
 
 METHODS = {
     "medoid": (lambda: TextMedoid(rounds=0), None),

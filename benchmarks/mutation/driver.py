@@ -34,15 +34,21 @@ from benchmarks.rows import Row
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "wisecrowd"
 GROUPS = {
-    "kernels": sorted((SOURCE / "kernels").rglob("[!_]*.py")),
-    "families": sorted((SOURCE / "families").glob("[!_]*.py")),
+    "kernels": sorted(
+        path
+        for folder in (SOURCE / "kernels", SOURCE / "kinds" / "classes" / "kernels")
+        for path in folder.glob("[!_]*.py")
+    ),
+    "families": sorted((SOURCE / "kinds" / "classes" / "families").rglob("[!_]*.py")),
     "validation": [
-        SOURCE / "core" / f"{name}.py"
+        SOURCE / f"{name}.py"
         for name in (
-            "validation", "parameter_checks", "columns", "ids/encoding", "duplicates", "task_prior",
-            "gold", "wide_matrix", "messages/option_spelling", "ids/lookalike_ids",
+            "core/validation", "core/parameter_checks", "core/columns", "core/ids/encoding",
+            "core/duplicates", "core/gold", "core/messages/option_spelling",
+            "core/ids/lookalike_ids", "kinds/classes/prior", "kinds/classes/wide_matrix",
+            "kinds/classes/checks/data_checks",
         )
-    ] + [SOURCE / "checks" / "data_checks.py"],
+    ],
 }  # fmt: skip
 SCORE = 0.8
 SECONDS = 120  # of processor time: others may use the machine
@@ -97,9 +103,10 @@ def judged(job: tuple[Mutant, list[str]]) -> tuple[Mutant, str]:
 
 def _forget_compiled(path: Path) -> None:
     """Remove what was compiled from a module, and from those that compile it into themselves."""
-    kernels = copy / "src" / "wisecrowd" / "kernels"
-    if path.is_relative_to(kernels) and path.stem != "posteriors":  # which is never compiled
-        for cached in path.parent.rglob("__pycache__/*.nb?"):
+    if path.parent.name == "kernels" and path.stem != "posteriors":  # which is never compiled
+        whole = copy / "src" / "wisecrowd"
+        users = whole if path.parent == whole / "kernels" else path.parent
+        for cached in users.rglob("__pycache__/*.nb?"):
             cached.unlink()
 
 

@@ -21,7 +21,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 from wisecrowd.core.registry import get_method, method_names
-from wisecrowd.kernels import KERNELS
+from wisecrowd.kernels import MODULES
 
 ARITHMETIC, BITS = "Add|Sub|Mul|Div|FloorDiv|Mod|Pow", "BitOr|BitAnd|BitXor|LShift|RShift"
 LIKELY = re.compile(
@@ -36,12 +36,12 @@ DISTANCE = 2  # how far up the imports the tests of a module are looked for
 MOST_FILES = 8
 # Kernels are not imported but chosen while a fit runs, by these modules.
 CHOSEN_BY = {
-    "belief_propagation": "aggregation.classes.belief_propagation",
-    "confusion": "families.confusion",
-    "gibbs": "aggregation.classes.gibbs_dawid_skene",
-    "glad": "aggregation.classes.glad",
-    "pairs": "families.moments.pair_moments",
-    "sparse_posterior": "aggregation.classes.majority_vote",
+    "belief_propagation": "kinds.classes.methods.belief_propagation",
+    "confusion": "kinds.classes.families.confusion",
+    "gibbs": "kinds.classes.methods.gibbs_dawid_skene",
+    "glad": "kinds.classes.methods.glad",
+    "pairs": "kinds.classes.families.moments.pair_moments",
+    "sparse_posterior": "kinds.classes.methods.majority_vote",
 }
 
 Place = tuple[int, int]
@@ -154,8 +154,9 @@ def importers(root: Path) -> dict[str, set[str]]:
                 used = [alias.name for alias in node.names]
             for other in set(used) & names.keys():
                 users[other].add(name)
-    for (family, _), module in KERNELS.items():
-        users[module].add(f"wisecrowd.{CHOSEN_BY[family]}")
+    for family, user in CHOSEN_BY.items():
+        for end in ("", "_fast"):
+            users[f"wisecrowd.{MODULES[family]}{end}"].add(f"wisecrowd.{user}")
     return users
 
 
@@ -191,10 +192,7 @@ def tests_of(path: Path, root: Path, users: dict[str, set[str]]) -> list[str]:
         near += ring
     files = [path]
     if ".kernels." in name:
-        files += sorted(
-            (root / "tests" / "kernels").rglob("test_*.py"),
-            key=lambda test: (test.parent.name != path.parent.name, test),
-        )
+        files += sorted((root / "tests" / Path(*name.split(".")[1:-1])).glob("test_*.py"))
     for module in near:
         *folders, stem = module.split(".")[1:]
         files.append(root / "tests" / Path(*folders) / f"test_{stem}.py")

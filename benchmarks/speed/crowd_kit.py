@@ -15,7 +15,7 @@ import numpy as np
 import wisecrowd as wc
 from benchmarks.rows import Row, cpu_seconds, random_crowd
 from wisecrowd.aggregation import DawidSkene
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 
 BARS = {2: 25, 10: 35}
 CONVERGED_BAR = 40

@@ -6,10 +6,10 @@ import numpy as np
 
 import wisecrowd as wc
 from benchmarks.rows import Row, cpu_seconds, random_crowd
-from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import in_memory
 from wisecrowd.inference.loop import first_params
-from wisecrowd.inference.start_posterior import Start
+from wisecrowd.kinds.classes.families.posteriors import Start
+from wisecrowd.kinds.classes.prior import TaskPrior
 
 BAR = 8  # times the CPU time of a Dawid-Skene pass
 ROUNDS = 5  # both are measured in turn, because other processes disturb them

@@ -9,10 +9,10 @@ import numpy as np
 import wisecrowd as wc
 from benchmarks.rows import Row, cpu_seconds, random_crowd
 from wisecrowd import simulate
-from wisecrowd.aggregation.classes.belief_propagation import BeliefPropagation
-from wisecrowd.aggregation.classes.gibbs_dawid_skene import GibbsDawidSkene
-from wisecrowd.aggregation.classes.mean_field import MeanField
 from wisecrowd.inference.priors import OneCoinPrior
+from wisecrowd.kinds.classes.methods.belief_propagation import BeliefPropagation
+from wisecrowd.kinds.classes.methods.gibbs_dawid_skene import GibbsDawidSkene
+from wisecrowd.kinds.classes.methods.mean_field import MeanField
 
 REGULAR = {0.2: 0.93, 0.5: 0.877, 1.0: 0.817, 2.0: 0.759}  # accuracy to expect of mean field
 

@@ -9,10 +9,10 @@ import numpy as np
 import wisecrowd as wc
 from benchmarks.accuracy.real_data import data_folder
 from benchmarks.rows import Row, cpu_seconds, random_crowd
-from wisecrowd.aggregation.classes.bwa import BWA
-from wisecrowd.aggregation.classes.community_bcc import CommunityBCC
-from wisecrowd.aggregation.classes.ebcc import EBCC
 from wisecrowd.io.tables import read, read_truth
+from wisecrowd.kinds.classes.methods.bwa import BWA
+from wisecrowd.kinds.classes.methods.community_bcc import CommunityBCC
+from wisecrowd.kinds.classes.methods.ebcc import EBCC
 
 BARS = {"EBCC": 1.0, "CommunityBCC": None, "BWA": None}  # µs per label and iteration
 MADE = {"EBCC": EBCC, "CommunityBCC": CommunityBCC, "BWA": BWA}

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rows import Row, cpu_seconds, random_crowd
-from wisecrowd.kernels.confusion import fast
+from wisecrowd.kinds.classes.kernels import confusion_fast
 
 GUIDE = {2: 4, 5: 16, 10: 60}  # nanoseconds per label, found with quick trials elsewhere
 
@@ -42,7 +42,9 @@ def run(n_labels: int = 10_000_000) -> list[Row]:
         counts, no_prior = np.zeros_like(table), np.zeros((1, n_classes))
 
         def ours(c=cell, t=table, lc=log_class, p=no_prior, n=counts, m=mass, x=labels):
-            return fast.confusion_step(x.indptr, c, None, t, lc, p, None, n, m, None, False)
+            return confusion_fast.confusion_step(
+                x.indptr, c, None, t, lc, p, None, n, m, None, False
+            )
 
         ours()  # compiled
         mine = cpu_seconds(ours, 5) / n_labels * 1e9

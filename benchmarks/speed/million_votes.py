@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.rows import Row, cpu_seconds
-from wisecrowd.aggregation.pairs.bradley_terry import BradleyTerry
-from wisecrowd.aggregation.pairs.crowd_bt import CrowdBT
+from wisecrowd.kinds.pairs.methods.bradley_terry import BradleyTerry
+from wisecrowd.kinds.pairs.methods.crowd_bt import CrowdBT
 
 BAR, CROWD_BAR = 1.0, 5.0
 

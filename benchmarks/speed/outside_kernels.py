@@ -14,8 +14,8 @@ from statistics import median
 
 import wisecrowd as wc
 from benchmarks.rows import Row, random_crowd
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.engines.threads import set_threads
+from wisecrowd.kinds.classes.container import CrowdLabels
 
 MOST = 0.35
 # Name in the row → function whose time, with all that it calls, is shown.

@@ -34,7 +34,7 @@ import json, resource, sys, time
 import numpy as np, pyarrow.parquet
 import wisecrowd as wc
 from wisecrowd.aggregation import DawidSkene
-from wisecrowd.engines.pack_fit import fit_pack
+from wisecrowd.packs.fit import fit_pack
 from wisecrowd.io.packing import pack
 
 def memory(name):  # VmHWM: the most so far; ru_maxrss would be handed down from the parent
@@ -78,8 +78,8 @@ if __name__ == "__main__":
 """
 
 JUDGES = """
-from wisecrowd.engines.merged_rows import merged_rows
-from wisecrowd.engines.packs import Pack
+from wisecrowd.kinds.classes.packed.patterns import merged_rows
+from wisecrowd.packs.pack import Pack
 
 start = cpu()
 found = fit_pack(DawidSkene(), sys.argv[1])

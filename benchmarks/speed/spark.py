@@ -24,7 +24,7 @@ import wisecrowd as wc
 from benchmarks.rows import Row
 from benchmarks.speed.packs import N_LABELS, write_crowd
 from wisecrowd.aggregation import DawidSkene
-from wisecrowd.engines.spark_session import get_session
+from wisecrowd.packs.spark import get_session
 
 FEW, MANY = 2, 8  # passes
 CORES = 2

@@ -12,9 +12,7 @@ from pathlib import Path
 import wisecrowd as wc
 from benchmarks.rows import Row
 
-# Not pandas: where it is installed, pyarrow imports it at the first array. That is a third of the
-# time of `aggregate` below, which therefore misses its bound.
-HEAVY = ("sklearn", "numba", "torch")
+HEAVY = ("sklearn", "numba", "torch", "pandas")
 
 
 def cpu_of(command: list[str], repeat: int = 7) -> float:

@@ -23,8 +23,8 @@ import numpy as np
 import wisecrowd as wc
 from benchmarks.rows import Row
 from wisecrowd import simulate
-from wisecrowd.aggregation.classes import gibbs_dawid_skene
 from wisecrowd.inference.priors import DirichletRows, OneCoinPrior
+from wisecrowd.kinds.classes.methods import gibbs_dawid_skene
 
 N_SIMULATIONS, N_BINS, LEVEL = 1000, 10, 0.01
 COIN = OneCoinPrior(3, 1)

@@ -13,9 +13,9 @@ from functools import partial
 import numpy as np
 
 from wisecrowd import simulate
-from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import in_memory
-from wisecrowd.families.confusion import naive_bayes, safe_log
+from wisecrowd.kinds.classes.families.confusion import naive_bayes, safe_log
+from wisecrowd.kinds.classes.prior import TaskPrior
 from wisecrowd.simulate import SimulatedCrowd
 
 N_TASKS, N_WORKERS = 2000, 50

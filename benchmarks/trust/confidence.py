@@ -24,9 +24,9 @@ import wisecrowd as wc
 from benchmarks.rows import Row
 from benchmarks.trust.conditions import CONDITIONS, HONEST, Condition, oracle
 from wisecrowd.audit import find_temperature
+from wisecrowd.core.answers import ONE_WORKER
 from wisecrowd.core.exceptions import WisecrowdError
 from wisecrowd.core.kinds import KINDS
-from wisecrowd.core.one_worker import ONE_WORKER
 from wisecrowd.core.registry import get_method, kebab_case
 from wisecrowd.inference.priors import DirichletRows, OneCoinPrior
 from wisecrowd.testing import maker

@@ -123,10 +123,10 @@ def _load(name: str, command: list[str], folder: Path) -> None:
     if name == "train":
         import torch
 
-        import wisecrowd.learning.training.neural_classifier
+        import wisecrowd.learning.training.network_training
 
         torch.set_num_threads(1)  # the pool of threads would not survive a fork
-        wisecrowd.learning.training.neural_classifier.RARELY = 0.0  # a checkpoint after every epoch
+        wisecrowd.learning.training.network_training.RARELY = 0.0  # a checkpoint after every epoch
     scratch = folder.parent / "scratch"
     shutil.copytree(folder, scratch)
     with contextlib.chdir(scratch):

@@ -30,7 +30,7 @@ from wisecrowd import kernels
 from wisecrowd.cli import main
 from wisecrowd.core.exceptions import WisecrowdError
 from wisecrowd.core.registry import get_method
-from wisecrowd.engines.pack_fit import fit_pack
+from wisecrowd.packs.fit import fit_pack
 
 N_CASES = 200  # of each kind
 ENGINES = ("memory", "files", "pool")

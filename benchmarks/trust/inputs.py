@@ -32,7 +32,7 @@ from tests.support.inputs.check import judged as judge_attempt
 from benchmarks.rows import Row
 from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.testing import maker
-from wisecrowd.testing.good_crowds import check_good_crowds
+from wisecrowd.testing.behaviour import check_good_crowds
 
 SECONDS = 60
 BYTES = 4 << 30

@@ -24,8 +24,8 @@ from tests.support.faults import Fault, FaultOutcome, run_with, whole_files
 
 from benchmarks.rows import Row
 from wisecrowd import simulate
-from wisecrowd.engines.packs import Pack
 from wisecrowd.io.tables import write_table
+from wisecrowd.packs.pack import Pack
 
 N_TASKS, N_WORKERS, N_FILES = 300, 20, 3
 PACK = ["pack", "in/0.csv", "in/1.csv", "in/2.csv", "-o", "crowd.pack", "--shards", "4", "-q"]

@@ -17,6 +17,8 @@ from method_pages import all_methods, definitions, undefined_names
 from method_pages import link as method_link
 from signatures import defaults, signature, types
 
+from wisecrowd.core.lazy import declared
+
 INDEX = "api/index.md"
 # Public module → title of its page. Methods have pages of their own.
 PAGES = {
@@ -83,7 +85,7 @@ def public_names(module: str) -> tuple[str, ...]:
     """Return the public functions and classes of a module, in alphabetical order."""
     loaded = load_module(module)
     if module == "wisecrowd":
-        names = loaded._NAMES
+        names = declared(module)
     else:
         names = getattr(loaded, "__all__", None) or getattr(loaded, "LOCATIONS", dir(loaded))
     return tuple(sorted(filter(lambda name: is_public(name, loaded), names), key=str.lower))
@@ -103,8 +105,8 @@ def is_public(name: str, module: ModuleType) -> bool:
     place = getattr(found, "__module__", None) or ""
     if name.startswith("_") or not (inspect.isclass(found) or inspect.isfunction(found)):
         return False
-    declared = hasattr(module, "__all__") or hasattr(module, "LOCATIONS")
-    return place.startswith(module.__name__ if not declared else "wisecrowd")
+    states_names = any(name in vars(module) for name in ("__all__", "LOCATIONS", "__dir__"))
+    return place.startswith("wisecrowd" if states_names else module.__name__)
 
 
 def link(target: str) -> str | None:

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from method_pages import TYPES
 
-from wisecrowd.cli.evaluate_answers import EVALUATORS
-from wisecrowd.core.kinds import KINDS, LABELS, ORDERED, Kind
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.kinds import KINDS, Kind
 from wisecrowd.core.registry import method_names
-from wisecrowd.engines.pack_fit import shardable_methods
-from wisecrowd.io.platforms import PLATFORMS
+from wisecrowd.io.formats import PLATFORMS
+from wisecrowd.io.platforms import platform_of
+from wisecrowd.kinds import LABELS, ORDERED
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.packs.fit import shardable_methods
 
 BEGIN, END = "<!-- kinds: begin -->", "<!-- kinds: end -->"
 PAGE = Path(__file__).parents[1] / "index.md"
@@ -54,10 +55,10 @@ def row(kind: Kind) -> list[str]:
     return [
         f"[{name}]({GUIDES[kind.name]}) `{kind.name}`" if kind.name in GUIDES else name,
         str(n_methods),
-        tick(kind.scorer is not None),
+        tick(kind.has_part("scorer")),
         tick(is_evaluated(kind)),
-        tick(bool(kind.audit)),
-        tick(bool(kind.report)),
+        tick(kind.has_part("audit")),
+        tick(kind.has_part("report")),
         str(n_learners or NO),
         tick(asks(kind)),
         imports(kind),
@@ -72,7 +73,11 @@ def tick(holds: bool) -> str:
 
 def is_evaluated(kind: Kind) -> bool:
     """Tell whether ``evaluate`` knows files with the answers of this kind."""
-    known = [KINDS[name].answers for name in (LABELS, ORDERED, *EVALUATORS)]
+    known = [
+        one.answers
+        for one in KINDS.values()
+        if one.name in (LABELS, ORDERED) or hasattr(one.part("scorer"), "evaluate")
+    ]
     return kind.answers in known
 
 
@@ -83,7 +88,7 @@ def asks(kind: Kind) -> bool:
 
 def imports(kind: Kind) -> str:
     """Return the platforms whose exports hold this kind."""
-    found = [n for n, one in PLATFORMS.items() if kind.name in one.kinds and n not in NO_EXPORT]
+    found = [n for n in PLATFORMS if kind.name in platform_of(n).kinds and n not in NO_EXPORT]
     if not found:
         return "tables"
     return ", ".join(found) if len(found) <= FEW else f"{len(found)} platforms"

@@ -46,9 +46,9 @@ READING = {
 INDEX, SHARED = "methods/index.md", "methods/shared-parameters.md"
 # Base classes whose parameters several methods inherit and refer to.
 BASES = (
-    "wisecrowd.families.confusion:ConfusionEM",
-    "wisecrowd.families.variational:VariationalConfusion",
-    "wisecrowd.families.moments.moment_method:PairMethod",
+    "wisecrowd.kinds.classes.families.confusion:ConfusionEM",
+    "wisecrowd.kinds.classes.families.variational:VariationalConfusion",
+    "wisecrowd.kinds.classes.families.moments.moment_method:PairMethod",
     "wisecrowd.learning.training.neural_classifier:NeuralClassifier",
     "wisecrowd.learning.training.alternating:AlternatingClassifier",
 )
@@ -123,7 +123,8 @@ def page_of(kind: str, name: str) -> str:
 def link(target: str) -> str | None:
     """Return the address of a class's page, seen from a method's page."""
     module, _, name = target.rpartition(".")
-    if module and not re.match(r"wisecrowd\.(aggregation|learning|families)\b", module):
+    ours = r"wisecrowd\.(aggregation|learning|kinds\.\w+\.(methods|families))\b"
+    if module and not re.match(ours, module):
         return None
     if name in (base.partition(":")[2] for base in BASES):
         return f"shared-parameters.md#{name.lower()}"

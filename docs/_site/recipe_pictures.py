@@ -40,7 +40,9 @@ def intervals(axes: Any, names: Any, middle: Any, low: Any, high: Any, zero: flo
 def arena(axes: Any) -> None:
     """Draw the scores of the models, with intervals."""
     people = simulate.VoteWorkers(adversaries=0.1, tie_level=-1.0)
-    model = wc.aggregation.CrowdBT().fit(simulate.votes(6, 30, 1200, people, random_state=4).pairs)
+    model = wc.aggregation.AutoPairs().fit(
+        simulate.votes(6, 30, 1200, people, random_state=4).pairs
+    )
     order = np.argsort(-model.scores_)
     names = [f"model {model.items_[i]}" for i in order]
     intervals(axes, names, model.scores_[order], model.low_[order], model.high_[order], 0.0)

@@ -6,10 +6,10 @@ costs next to nothing.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wisecrowd._version import __version__ as __version__
+from wisecrowd.core.lazy import facade
 
 if TYPE_CHECKING:
     from wisecrowd import acquire as acquire
@@ -28,13 +28,7 @@ if TYPE_CHECKING:
     from wisecrowd.api import load as load
     from wisecrowd.api import show_versions as show_versions
     from wisecrowd.comparing import compare as compare
-    from wisecrowd.core.labels import CrowdLabels as CrowdLabels
-    from wisecrowd.core.numbers import CrowdNumbers as CrowdNumbers
-    from wisecrowd.core.pairs import CrowdPairs as CrowdPairs
     from wisecrowd.core.registry import methods as methods
-    from wisecrowd.core.sequences import CrowdSequences as CrowdSequences
-    from wisecrowd.core.sets import CrowdSets as CrowdSets
-    from wisecrowd.engines.pack_fit import fit_pack as fit_pack
     from wisecrowd.engines.threads import set_threads as set_threads
     from wisecrowd.inference import priors as priors
     from wisecrowd.io.feature_files import read_features as read_features
@@ -47,47 +41,17 @@ if TYPE_CHECKING:
     from wisecrowd.io.pseudonyms import pseudonymize as pseudonymize
     from wisecrowd.io.soft_labels import write_soft_labels as write_soft_labels
     from wisecrowd.io.tables import read as read
+    from wisecrowd.kinds.boxes.container import CrowdRegions as CrowdRegions
+    from wisecrowd.kinds.classes.container import CrowdLabels as CrowdLabels
+    from wisecrowd.kinds.masks.container import CrowdMasks as CrowdMasks
+    from wisecrowd.kinds.numbers.container import CrowdNumbers as CrowdNumbers
+    from wisecrowd.kinds.pairs.container import CrowdPairs as CrowdPairs
+    from wisecrowd.kinds.rankings.container import CrowdRankings as CrowdRankings
+    from wisecrowd.kinds.same.container import CrowdSame as CrowdSame
+    from wisecrowd.kinds.sequences.container import CrowdSequences as CrowdSequences
+    from wisecrowd.kinds.sets.container import CrowdSets as CrowdSets
+    from wisecrowd.kinds.texts.container import CrowdTexts as CrowdTexts
+    from wisecrowd.packs.fit import fit_pack as fit_pack
     from wisecrowd.reporting.document import report as report
 
-_MODULES = (
-    "acquire", "aggregation", "audit", "datasets", "engines", "fairness", "learning", "metrics",
-    "nn", "simulate", "testing", "truth",
-)  # fmt: skip
-_NAMES = {
-    "CrowdLabels": "wisecrowd.core.labels:CrowdLabels",
-    "CrowdNumbers": "wisecrowd.core.numbers:CrowdNumbers",
-    "CrowdPairs": "wisecrowd.core.pairs:CrowdPairs",
-    "CrowdSequences": "wisecrowd.core.sequences:CrowdSequences",
-    "CrowdSets": "wisecrowd.core.sets:CrowdSets",
-    "aggregate": "wisecrowd.api:aggregate",
-    "compare": "wisecrowd.comparing:compare",
-    "fit_pack": "wisecrowd.engines.pack_fit:fit_pack",
-    "limits": "wisecrowd.io.limits:limits",
-    "load": "wisecrowd.api:load",
-    "methods": "wisecrowd.core.registry:methods",
-    "pack": "wisecrowd.io.packing:pack",
-    "priors": "wisecrowd.inference.priors:",
-    "pseudonymize": "wisecrowd.io.pseudonyms:pseudonymize",
-    "read": "wisecrowd.io.tables:read",
-    "read_features": "wisecrowd.io.feature_files:read_features",
-    "report": "wisecrowd.reporting.document:report",
-    "set_threads": "wisecrowd.engines.threads:set_threads",
-    "show_versions": "wisecrowd.api:show_versions",
-    "write_predictions": "wisecrowd.io.platforms.label_studio_predictions:write_predictions",
-    "write_preferences": "wisecrowd.io.preference_rows:write_preferences",
-    "write_soft_labels": "wisecrowd.io.soft_labels:write_soft_labels",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"wisecrowd.{name}")
-    if name in _NAMES:
-        module, _, attribute = _NAMES[name].partition(":")
-        loaded = importlib.import_module(module)
-        return getattr(loaded, attribute) if attribute else loaded
-    raise AttributeError(f"module 'wisecrowd' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return ["__version__", *_MODULES, *_NAMES]
+__getattr__, __dir__ = facade(__name__, "__version__")

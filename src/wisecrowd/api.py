@@ -14,21 +14,18 @@ import numpy as np
 from wisecrowd._version import __version__
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.class_evidence import kind_of_columns
+from wisecrowd.core.arrow import as_frame
 from wisecrowd.core.columns import OPTIONAL_ROLES
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.frames import as_frame
-from wisecrowd.core.kinds import LABELS, all_kinds, get_kind, kind_of
+from wisecrowd.core.kinds import get_kind, kind_names, kind_of
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.core.ordered_classes import ORDERED
-from wisecrowd.core.registry import get_method, kebab_case
+from wisecrowd.core.registry import get_method, kebab_case, names_default
+from wisecrowd.io.read_options import NAMES
+from wisecrowd.kinds import LABELS, kind_of_columns
 
 # Reading options that errors name as a remedy; they are not parameters of methods.
-READING_OPTIONS = frozenset({
-    "format", "encoding", "header", "columns", "classes", "tasks", "workers", "abstain",
-    "duplicates", "kinds", "exclude_workers", "accept", *OPTIONAL_ROLES,
-})  # fmt: skip
+READING_OPTIONS = NAMES - {"task", "worker", "label", "type"} | {*OPTIONAL_ROLES}
 
 
 def aggregate(
@@ -56,8 +53,8 @@ def aggregate(
         Spark fits its pack by shards, and the result is a Spark frame.
     method : str or method
         A name that ``wisecrowd.methods()`` lists, or a method with its parameters, such as
-        ``OneVsRest("glad")``, which is not changed. The default depends on the type of the labels;
-        for classes it is "auto".
+        ``OneVsRest("glad")``, which is not changed. "auto", as None, is the default method for the
+        type of the labels.
     gold, task_prior, init
         See ``Aggregator.fit``.
     task, worker, label : str, optional
@@ -88,7 +85,7 @@ def aggregate(
     >>> table.column_names, table["label"].to_pylist()
     (['task', 'label', 'confidence'], ['x', 'y'])
     """
-    model = None if method is None else _configured(method, params)
+    model = None if method is None or names_default(method) else _configured(method, params)
     if hasattr(data.__class__, "fit_answers"):  # an engine over a pack
         given = {
             "gold": gold, "task_prior": task_prior, "init": init, "task": task, "worker": worker,
@@ -119,7 +116,7 @@ def _on_engine(
             "or read the pack into memory with wisecrowd.read."
         )
     if model is None:
-        model = _configured(get_kind(engine.pack.summary.kind).default_method, params)
+        model = _configured(get_kind(engine.pack.summary.kind).default_on_packs(), params)
     return engine.fit_answers(model)
 
 
@@ -131,10 +128,10 @@ def type_for(model: Aggregator | None, type: str | None) -> str | None:
     declared = None if type is None else get_kind(type)
     if model is None or type == model.takes:
         return type
-    model._kind()  # the error for a kind that is not known here
+    own = model._kind()  # or the error for a kind that is not known here
     if declared is None:
-        return None if model.takes == LABELS else model.takes
-    if model.takes == LABELS and declared is get_kind(ORDERED):
+        return None if own.also_fits else own.name
+    if declared.name in own.also_fits:
         return type
     name = kebab_case(model.__class__.__name__)
     raise ParameterError(
@@ -179,7 +176,7 @@ def _declared_by_columns(frame: Any, given: Mapping[str, Any]) -> str:
     if not isinstance(frame, Mapping) and hasattr(frame, "column_names"):
         names = frame.column_names
     found = kind_of_columns([str(name) for name in names])
-    if found is None or found[0] not in all_kinds() or "wide" in given:
+    if found is None or found[0] not in kind_names() or "wide" in given:
         return LABELS
     return found[0]
 

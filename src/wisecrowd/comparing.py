@@ -15,18 +15,20 @@ from numpy.typing import NDArray
 from wisecrowd.api import labels_of, make_method, type_for
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.arrow import as_frame, frame_library
 from wisecrowd.core.exceptions import ParameterError, WisecrowdError, WisecrowdWarning
-from wisecrowd.core.frames import as_frame, frame_library
-from wisecrowd.core.kinds import kind_of
-from wisecrowd.core.ordered_classes import ORDERED
+from wisecrowd.core.kinds import all_kinds, kind_of
 from wisecrowd.core.parameter_checks import check_integer
 from wisecrowd.core.registry import get_method, kebab_case, method_names
-from wisecrowd.inference.held_out_labels import HeldOutScore, paired_difference
+from wisecrowd.inference.held_out import HeldOutScore, paired_difference
 from wisecrowd.inference.scorers import Scorer, scorer_of
 
 FLAGS = ("near_best", "recommended")
 SHORT = 1.0  # CPU seconds; shorter fits are timed again
-LEAST_HIDDEN = 30  # hidden labels below which no method is recommended
+LEAST_HIDDEN = 30  # hidden labels below which no method leads
+FEW_HIDDEN = (
+    f"fewer than {LEAST_HIDDEN} labels could be hidden, which is too few to tell methods apart"
+)
 INTERNAL = ("model", "held_out")  # entries of a row that are not published
 
 Row = dict[str, Any]
@@ -51,7 +53,8 @@ def compare(
 
     Without truth, methods are ranked by their held-out score: the mean log-probability of labels
     that were hidden from the fit, under one common model of the workers
-    (``wisecrowd.inference.held_out_labels``). The score needs up to five more fits of each method.
+    (``wisecrowd.kinds.classes.families.held_out_labels``). The score needs up to five more fits of
+    each method.
 
     Parameters
     ----------
@@ -80,7 +83,8 @@ def compare(
         - ``held_out_score`` and its ``standard_error`` over tasks; higher is better,
         - ``near_best``: whether the score is within one standard error of the difference from the
           best score,
-        - ``recommended``: whether it is the best of several scores,
+        - ``recommended``: the default method, unless another leads it by more than one standard
+          error of the difference; without the default, a method that leads all others by that much,
         - ``mean_confidence``: what the labels say about themselves, not an estimate of accuracy,
         - ``agreement``: the mean share of tasks on which another method agrees.
 
@@ -148,21 +152,22 @@ def compare_methods(
     first = scores_of(labels, truth)[0]
     rows.sort(key=lambda row: _rank(row, first))
     if truth is None:
-        mark_best(rows)
+        mark_best(rows, kind_of(labels).default_method)
     return [{key: value for key, value in row.items() if key not in INTERNAL} for row in rows]
 
 
-def recommendation(rows: Sequence[Row]) -> tuple[str | None, str]:
+def recommendation(rows: Sequence[Row], default: str) -> tuple[str | None, str]:
     """Return the recommended method, if any, and the reason in one sentence.
 
-    The method with the best held-out score is recommended. Rules that choose among the methods near
-    the best, such as the fastest or the one with which others agree most, gave labels of the same
-    accuracy on simulated crowds: .886 for the best score, .884 and .887 for these.
+    The default is recommended unless another method leads it by more than one standard error of
+    the difference. If the default was not compared, a method must lead all others by that much.
 
     Parameters
     ----------
     rows : sequence of rows
         Rows with held-out scores, marked by :func:`mark_best`.
+    default : str
+        Command-line name of the default method.
     """
     scored = [row for row in rows if row.get("held_out_score") is not None]
     scored.sort(key=lambda row: -row["held_out_score"])  # with truth, rows are in another order
@@ -171,23 +176,59 @@ def recommendation(rows: Sequence[Row]) -> tuple[str | None, str]:
             "No method is recommended: there are no held-out scores, which need tasks with two "
             "labels or more."
         )
+    chosen = next((row for row in scored if row["recommended"]), None)
+    if chosen is None:
+        return None, f"No method is recommended: {_why_none(scored, default)}."
+    return chosen["method"], f"{chosen['method']} is recommended: {_why(chosen, scored, default)}."
+
+
+def _why_none(scored: Sequence[Row], default: str) -> str:
+    """Return why no method is recommended, although the default was not compared."""
     if len(scored) == 1:
-        return None, "No method is recommended: only one has a held-out score."
-    best, second = scored[:2]
-    if not best["recommended"]:
-        return None, (
-            f"No method is recommended: fewer than {LEAST_HIDDEN} labels could be hidden, which is "
-            "too few to tell methods apart."
+        return "only one has a held-out score"
+    if not any(row["near_best"] for row in scored[1:]):
+        return FEW_HIDDEN
+    return f"{_lead(scored[0]['method'], scored)}; compare the default, {default}, too"
+
+
+def _why(chosen: Row, scored: Sequence[Row], default: str) -> str:
+    """Return why a method is recommended."""
+    first, is_default = scored[0], chosen["method"] == default
+    if is_default and len(scored) == 1:
+        return f"it is the default, and no other has a held-out score ({_score(chosen)})"
+    if is_default and chosen is first:
+        return f"it is the default, and {_lead('it', scored)}"
+    if is_default and chosen["near_best"]:
+        return (
+            f"it is the default, and its held-out score ({_score(chosen)}) is within one standard "
+            f"error of the best ({first['method']} {first['held_out_score']:.3f})"
         )
-    n_near = sum(row["near_best"] for row in scored) - 1
-    score = f"{best['held_out_score']:.3f}"
-    if best["standard_error"] is not None:
-        score += f" ± {best['standard_error']:.3f}"
-    rest = {0: "no other is", 1: "1 other is"}.get(n_near, f"{n_near} others are")
-    return best["method"], (
-        f"{best['method']} is recommended: it predicts held-out labels best ({score}; "
-        f"{second['method']} {second['held_out_score']:.3f}); {rest} within one standard error."
+    if is_default:
+        return f"it is the default, and {FEW_HIDDEN}"
+    usual = next((row for row in scored if row["method"] == default), None)
+    if usual is None:
+        return _lead("it", scored)
+    return (
+        f"it predicts held-out labels better than the default by more than one standard error "
+        f"({_score(chosen)}; {default} {usual['held_out_score']:.3f})"
     )
+
+
+def _lead(subject: str, scored: Sequence[Row]) -> str:
+    """Return how far the first of several methods leads."""
+    best, second = scored[:2]
+    n_near = sum(row["near_best"] for row in scored) - 1
+    rest = {0: "no other is", 1: "1 other is"}.get(n_near, f"{n_near} others are")
+    return (
+        f"{subject} predicts held-out labels best ({_score(best)}; {second['method']} "
+        f"{second['held_out_score']:.3f}); {rest} within one standard error"
+    )
+
+
+def _score(row: Row) -> str:
+    """Return a held-out score with its standard error."""
+    error = row["standard_error"]
+    return f"{row['held_out_score']:.3f}" + ("" if error is None else f" ± {error:.3f}")
 
 
 def method_name(method: str | Aggregator) -> str:
@@ -202,9 +243,9 @@ def method_name(method: str | Aggregator) -> str:
 
 def comparable_methods(labels: Annotations) -> list[str]:
     """Return the methods that take such annotations; ordered classes also suit those of classes."""
-    kind = kind_of(labels)
-    own = method_names(type=kind.name)
-    return own if kind.name != ORDERED else [*own, *method_names()]
+    name = kind_of(labels).name
+    others = [one.name for one in all_kinds().values() if name in one.also_fits]
+    return [method for one in (name, *others) for method in method_names(type=one)]
 
 
 def scores_of(labels: Annotations, truth: Any) -> tuple[str, ...]:
@@ -326,19 +367,41 @@ def _add_agreement(rows: list[Row], scorer: Scorer) -> None:
         row["agreement"] = float(np.mean(shares)) if shares else None
 
 
-def mark_best(rows: Sequence[Row]) -> None:
-    """Mark the methods within one paired standard error of the first with a held-out score.
+def mark_best(rows: Sequence[Row], default: str) -> None:
+    """Mark the methods near the best held-out score, and the recommended one.
 
-    That one is recommended if enough labels could be hidden.
+    The default is recommended unless another method leads it by more than one standard error of
+    the difference. Without the default, one that leads all others by that much is. Only enough
+    hidden labels can show a lead.
+
+    Parameters
+    ----------
+    rows : sequence of rows
+        The best held-out score first.
+    default : str
+        Command-line name of the default method.
     """
-    scored = [row for row in rows if "held_out" in row]
-    enough = len(scored) > 1 and len(scored[0]["held_out"].per_label) >= LEAST_HIDDEN
     for row in rows:
-        row["near_best"] = False
-        row["recommended"] = enough and row is scored[0]
+        row["near_best"] = row["recommended"] = False
+    scored = [row for row in rows if "held_out" in row]
+    if not scored:
+        return
     for row in scored:
-        gap, error = paired_difference(scored[0]["held_out"], row["held_out"])
-        row["near_best"] = not gap > error  # with one task the error is NaN: nothing is ruled out
+        row["near_best"] = not _leads(scored[0], row)
+    enough = len(scored[0]["held_out"].per_label) >= LEAST_HIDDEN
+    usual = next((row for row in scored if row["method"] == default), None)
+    leaders = [row for row in scored if enough and usual is not None and _leads(row, usual)]
+    alone = enough and len(scored) > 1 and not any(row["near_best"] for row in scored[1:])
+    if usual is not None:
+        (leaders or [usual])[0]["recommended"] = True
+    elif alone:
+        scored[0]["recommended"] = True
+
+
+def _leads(one: Row, other: Row) -> bool:
+    """Tell whether a score is above another by more than one standard error of the difference."""
+    gap, error = paired_difference(one["held_out"], other["held_out"])
+    return gap > error  # with one task the error is NaN, and nothing leads
 
 
 def _rank(row: Row, score: str) -> tuple[bool, bool, float, float]:

@@ -4,18 +4,22 @@ import numpy as np
 import pytest
 
 from wisecrowd import CrowdLabels, simulate
-from wisecrowd.acquire.history import History, NewAnswers, RoundRecord, gold_score, habit_of
-from wisecrowd.acquire.shrunken_models import check_model, fit_beliefs
-from wisecrowd.acquire.stop_rule import (
+from wisecrowd.acquire.history import (
+    History,
+    NewAnswers,
+    RoundRecord,
     check_target,
     flips,
+    gold_score,
+    habit_of,
     labels_settled,
     wilson_lower,
     window_of,
 )
+from wisecrowd.acquire.shrunken_models import check_model, fit_beliefs
 from wisecrowd.aggregation import DawidSkene
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.task_prior import class_prior
+from wisecrowd.kinds.classes.prior import class_prior
 
 
 def plain(labels):

@@ -12,8 +12,7 @@ from wisecrowd.acquire import label_studio_watch as watching
 from wisecrowd.acquire.campaign import Campaign
 from wisecrowd.acquire.label_studio_api import LabelStudioClient, UnreachableError
 from wisecrowd.acquire.label_studio_mirror import Link, Told
-from wisecrowd.acquire.label_studio_order import PREFIX
-from wisecrowd.acquire.label_studio_watch import Watcher, linked, task_names
+from wisecrowd.acquire.label_studio_watch import PREFIX, Watcher, linked, task_names
 from wisecrowd.core.exceptions import DataError
 
 LABELS = ("good", "bad")

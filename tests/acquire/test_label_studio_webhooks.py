@@ -12,14 +12,9 @@ pytest.importorskip("httpx")
 
 from wisecrowd.acquire.campaign import Campaign
 from wisecrowd.acquire.campaign_store import CampaignError
-from wisecrowd.acquire.label_studio_mirror import (
-    AnnotationMirror,
-    Link,
-    n_hints,
-    webhook_secret,
-)
-from wisecrowd.acquire.request_bodies import MOST_BYTES
+from wisecrowd.acquire.label_studio_mirror import AnnotationMirror, Link, n_hints, webhook_secret
 from wisecrowd.acquire.service import WEBHOOK_HEADER, WEBHOOKS, make_app
+from wisecrowd.acquire.service_guard import MOST_BYTES
 
 # Which client library starlette prefers does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:Using `httpx`")

@@ -14,8 +14,7 @@ import pytest
 from tests.support.served_campaign import serving
 
 from wisecrowd.acquire.campaign import Campaign
-from wisecrowd.acquire.request_bodies import RefusedError
-from wisecrowd.acquire.service_guard import Guard
+from wisecrowd.acquire.service_guard import Guard, RefusedError
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="NO BROWSER TESTS: playwright is missing; run make browser"

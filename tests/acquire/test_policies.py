@@ -8,11 +8,10 @@ import pytest
 from wisecrowd import CrowdLabels
 from wisecrowd.acquire.candidates import LoggedPairs, OpenPairs, Pairs
 from wisecrowd.acquire.policies import POLICIES, get_policy
-from wisecrowd.acquire.rounds import COVER, RoundState, choose
+from wisecrowd.acquire.rounds import COVER, POOR, RoundState, choose, worker_gate
 from wisecrowd.acquire.shrunken_models import AveragePosterior, CrowdBelief
-from wisecrowd.acquire.worker_gate import POOR, worker_gate
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.inference.label_law import ConfusionLaw, OneCoinLaw
+from wisecrowd.kinds.classes.families.label_law import ConfusionLaw, OneCoinLaw
 
 # Four tasks, three workers; task 3 has no label. The posteriors are given, not fitted.
 TASK, WORKER, LABEL = [0, 0, 1, 2, 2], [0, 1, 0, 1, 2], [0, 1, 1, 0, 0]

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from wisecrowd.acquire.request_bodies import (
+from wisecrowd.acquire.service_guard import (
     DEEPEST,
     MOST_ANSWERS,
     PIECE,
@@ -35,7 +35,7 @@ def shape_by_hand(content: bytes) -> tuple[int, list[int]]:
 
 @pytest.mark.parametrize("seed", range(200))
 def test_the_scan_is_that_by_hand(seed, monkeypatch):
-    monkeypatch.setattr("wisecrowd.acquire.request_bodies.PIECE", 7)  # states cross the borders
+    monkeypatch.setattr("wisecrowd.acquire.service_guard.PIECE", 7)  # states cross the borders
     rng = random.Random(seed)
     content = bytes(rng.choices(b'[]{},"\\a', k=rng.randrange(60)))
     deepest, commas = shape_by_hand(content)

@@ -9,9 +9,14 @@ pytest.importorskip("httpx")
 
 from wisecrowd.acquire.campaign import Campaign
 from wisecrowd.acquire.campaign_store import CampaignError
-from wisecrowd.acquire.request_bodies import DEEPEST, MOST_BYTES
 from wisecrowd.acquire.service import OPENAPI, make_app
-from wisecrowd.acquire.service_guard import MOST_CLIENTS, RateLimit, check_address
+from wisecrowd.acquire.service_guard import (
+    DEEPEST,
+    MOST_BYTES,
+    MOST_CLIENTS,
+    RateLimit,
+    check_address,
+)
 from wisecrowd.core.exceptions import ParameterError
 
 # Which client library starlette prefers does not matter here.

@@ -11,9 +11,8 @@ pytest.importorskip("starlette")
 pytest.importorskip("httpx")
 
 from wisecrowd.acquire.campaign import Campaign
-from wisecrowd.acquire.request_bodies import RefusedError
 from wisecrowd.acquire.service import WEBHOOKS, make_app
-from wisecrowd.acquire.service_guard import MOST_WAITING, SecretCheck, hosts_of
+from wisecrowd.acquire.service_guard import MOST_WAITING, RefusedError, SecretCheck, hosts_of
 
 # Which client library starlette prefers does not matter here.
 pytestmark = pytest.mark.filterwarnings("ignore:Using `httpx`")

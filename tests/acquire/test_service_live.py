@@ -52,7 +52,7 @@ def begun(place, body: bytes) -> socket.socket:
 
 
 def test_a_slow_body_is_ended(place, monkeypatch):
-    monkeypatch.setattr("wisecrowd.acquire.request_bodies.ARRIVING", 0.3)
+    monkeypatch.setattr("wisecrowd.acquire.service_guard.ARRIVING", 0.3)
     with begun(place, b'{"task"') as slow:
         reply = b""
         while part := slow.recv(10_000):  # until the service closes the connection

@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from wisecrowd.acquire import service_turns
+from wisecrowd.acquire import service
 from wisecrowd.acquire.campaign import Campaign
 from wisecrowd.acquire.campaign_store import CampaignError
-from wisecrowd.acquire.service_turns import Turns
+from wisecrowd.acquire.service import Turns
 from wisecrowd.core.exceptions import DataError
 
 TASKS = [f"t{n}" for n in range(20)]
@@ -97,14 +97,14 @@ def test_a_full_disk_is_told_to_all(campaign, monkeypatch):
 
 
 def test_a_transaction_has_an_end(campaign, commits, monkeypatch):
-    monkeypatch.setattr(service_turns, "MOST_TOGETHER", 5)
+    monkeypatch.setattr(service, "MOST_TOGETHER", 5)
     assert stored(campaign, [[answer(task, "ann")] for task in TASKS]) == [1] * len(TASKS)
     assert len(commits) == 5
     assert stored(campaign, [[answer(task, "bob") for task in TASKS]]) == [20]
 
 
 def test_answers_that_nobody_waits_for_any_more_do_not_stop_the_next(campaign, monkeypatch):
-    monkeypatch.setattr(service_turns, "MOST_TOGETHER", 1)
+    monkeypatch.setattr(service, "MOST_TOGETHER", 1)
 
     async def leave():
         turns = Turns(campaign)
@@ -154,15 +154,16 @@ def test_refits_in_many_transactions_are_those_of_one(monkeypatch):
 
     # A clock that jumps ends each transaction after one refit.
     clock = iter(range(1_000_000))
-    monkeypatch.setattr("wisecrowd.acquire.campaign_rounds.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("wisecrowd.acquire.answer_log.time.monotonic", lambda: next(clock))
     monkeypatch.setattr("wisecrowd.acquire.campaign.CATCH_UP_SECONDS", 1.5)
     assert rounds(True) == rounds(False)
 
 
 WARM = """
 import sys
+from wisecrowd.acquire import service
 from wisecrowd.acquire.campaign import Campaign
-from wisecrowd.acquire.progress import progress_of, warm_up
+from wisecrowd.acquire.service import progress_of, warm_up
 warm_up()
 before = set(sys.modules)
 with Campaign(range(9), classes=[0, 1]) as campaign:

@@ -5,8 +5,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.acquire.candidates import Pairs
-from wisecrowd.acquire.gold_questions import GoldQuestions, split_gold
-from wisecrowd.acquire.rounds import Chosen, RoundState
+from wisecrowd.acquire.rounds import Chosen, GoldQuestions, RoundState, split_gold
 from wisecrowd.acquire.suggesting import AskingRules, arrival_order, next_queries
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 

@@ -8,10 +8,13 @@ import pytest
 
 from wisecrowd import CrowdLabels, simulate
 from wisecrowd.aggregation import Auto, DawidSkene
-from wisecrowd.audit import Findings, audit_crowd, crowd_audit, plans
-from wisecrowd.audit.part import NotApplicable, Part
+from wisecrowd.audit import Findings, audit_crowd, crowd_audit
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import Finding
+from wisecrowd.core.kinds import all_kinds, get_kind
+from wisecrowd.core.part import NotApplicable, Part
+from wisecrowd.core.registry import get_method
+from wisecrowd.kinds.classes.audit.plan import PLAN as CLASSES
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +25,7 @@ def labels():
 
 def test_every_part_runs_or_says_what_it_lacks(labels):
     audit = audit_crowd(labels)
-    assert set(audit.parts) | set(audit.skipped) == set(crowd_audit.PARTS)
+    assert set(audit.parts) | set(audit.skipped) == set(CLASSES.parts)
     assert not set(audit.parts) & set(audit.skipped)
     assert {"spammers", "identifiability"} <= set(audit.parts)
     assert audit["spammers"].workers[audit["spammers"].accused].tolist() == [8, 9]
@@ -42,11 +45,9 @@ def test_every_part_runs_or_says_what_it_lacks(labels):
 
 
 def use_parts(monkeypatch, functions):
-    """Replace the parts of an audit of classes; their locations are their names."""
-    plan = replace(plans.CLASSES, parts=dict(zip(functions, functions, strict=True)))
-    load = plans.load
+    """Replace the parts of an audit of classes."""
+    plan = replace(CLASSES, parts=functions)
     monkeypatch.setattr(crowd_audit, "plan_of", lambda data: plan)
-    monkeypatch.setattr(crowd_audit, "load", lambda name: functions.get(name) or load(name))
 
 
 def test_parts_get_what_they_name_and_share_one_fit(labels, monkeypatch):
@@ -98,7 +99,7 @@ def test_options_take_precedence_and_errors_can_skip_a_part(labels, monkeypatch)
     functions = {"fails": fails, "greedy": greedy}
     use_parts(monkeypatch, functions)
     shared = crowd_audit.Shared(labels, gold=None, fit=None, random_state=7)
-    given = labels, dict(zip(functions, functions, strict=True)), shared, {"greedy": {"fit": "own"}}
+    given = labels, functions, shared, {"greedy": {"fit": "own"}}
     found = crowd_audit.run_parts(*given, skip_on=(DataError,))
     assert found.skipped == {"fails": "There are no timestamps."}
     assert found.parts == {"greedy": "found"}
@@ -170,3 +171,22 @@ def test_plain_data():
 def test_unknown_severity():
     with pytest.raises(ParameterError, match="severity"):
         Findings().at_least("worst")
+
+
+AUDITED = [name for name, kind in all_kinds().items() if kind.has_part("audit.plan")]
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_an_audit_says_that_all_labels_are_by_one_worker(name):
+    kind = get_kind(name)
+    crowd = kind.example_crowd(get_method(kind.default_method))
+    data = crowd.select_annotations(crowd.worker == crowd.worker[0])
+    found = audit_crowd(data, parts=[]).findings
+    assert [(one.id, one.severity) for one in found] == [("one-worker", "medium")]
+    assert not audit_crowd(crowd, parts=[]).findings
+
+
+def test_one_worker_with_known_answers_can_be_judged():
+    data = CrowdLabels.from_arrays(list("abcd"), ["ann"] * 4, ["x", "y", "x", "y"])
+    assert audit_crowd(data, parts=[]).findings
+    assert not audit_crowd(data, gold={"a": "x"}, parts=[]).findings

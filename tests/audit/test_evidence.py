@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from wisecrowd import CrowdLabels, CrowdNumbers, CrowdPairs, CrowdSequences
-from wisecrowd.audit.drift import find_drift
 from wisecrowd.audit.evidence import N_ROWS, with_examples
-from wisecrowd.core.answer_text import answer_text
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.texts import CrowdTexts
+from wisecrowd.kinds.classes.audit.drift import find_drift
+from wisecrowd.kinds.texts.container import CrowdTexts
 
 
 def rows_of(name, affected, data, parts=None):
@@ -74,8 +73,8 @@ def test_other_kinds_have_evidence():
     row = rows_of("adversaries", ["c"], votes)[0]
     assert (row["label"], row["others"]) == ("y over x", "x over y ×2")
     tags = CrowdSequences.from_arrays(["s", "s"], ["a", "b"], ["B-PER I-PER O", "O O B-LOC"])
-    assert answer_text(tags, 0) == "PER 0-1"
-    assert answer_text(tags, 1) == "LOC 2"
+    assert tags.annotation_text(0) == "PER 0-1"
+    assert tags.annotation_text(1) == "LOC 2"
     texts = CrowdTexts.from_arrays(["s", "s"], ["a", "b"], ["a cat", ""])
     assert rows_of("empty-texts", ["b"], texts)[0]["others"] == "a cat"
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from wisecrowd.audit import audit_crowd, find_group_gaps
-from wisecrowd.audit.part import NotApplicable
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.part import NotApplicable
 from wisecrowd.fairness import with_task_attributes
+from wisecrowd.kinds.classes.container import CrowdLabels
 
 
 def crowd_with_groups(seed=0, biased=(), n_tasks=400, n_workers=12, base=(0.5, 0.5)):

@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from wisecrowd.core.kinds import KINDS, OTHER_NAMES
+from wisecrowd.core.kinds import KINDS
 
 VOTES = "".join(f"{a},{b},{max(a, b)},w{j}\n" for j in range(4)
                 for a, b in itertools.permutations("xyz", 2))  # fmt: skip
@@ -117,9 +117,8 @@ def test_another_name_of_a_type(cli, spans, word, kind):
 
 
 def test_other_names_of_kinds_are_distinct():
-    names = [name for others in OTHER_NAMES.values() for name in others]
+    names = [name for kind in KINDS.values() for name in kind.also_called]
     assert len(set(names)) == len(names)
-    assert list(KINDS) == list(OTHER_NAMES)
     assert not set(names) & set(KINDS)
 
 

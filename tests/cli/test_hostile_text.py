@@ -29,7 +29,7 @@ def crowd(table):
 @pytest.fixture
 def on_terminal(monkeypatch):
     """Pretend that standard output is a terminal; the bar, which moves its cursor, stays away."""
-    monkeypatch.setattr("wisecrowd.cli.progress.DELAY", 3600.0)
+    monkeypatch.setattr("wisecrowd.cli.run.progress.DELAY", 3600.0)
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda self: True)
 
 
@@ -103,7 +103,7 @@ def test_errors(cli, crowd, arguments):
 
 
 def test_progress(monkeypatch):
-    from wisecrowd.cli.progress import ProgressBar
+    from wisecrowd.cli.run.progress import ProgressBar
 
     shown = []
 

@@ -42,6 +42,7 @@ def test_declared_numbers_are_what_is_declared(cli, numbers):
     found = cli("aggregate", numbers, "--type", "numbers")
     assert found.code == 0
     assert found.out.startswith("task,value,low,high,n_labels\n")
+    assert cli("aggregate", numbers, "--type", "numbers", "-m", "auto").out == found.out
 
 
 def test_inspect_and_convert_do_not_refuse(cli, numbers, tmp_path):

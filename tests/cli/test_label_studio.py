@@ -18,7 +18,7 @@ import wisecrowd
 from wisecrowd.acquire import label_studio_api as api
 from wisecrowd.acquire.campaign import Campaign
 from wisecrowd.acquire.label_studio_mirror import ACTIONS, leave_hint, webhook_secret
-from wisecrowd.cli.label_studio import HINT_SECONDS, _interruptible, _wait
+from wisecrowd.cli.run.label_studio import HINT_SECONDS, _interruptible, _wait
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from wisecrowd.cli.options import names_of
+from wisecrowd.io.read_options import names_of
 
 N_TASKS = 12
 WORKERS = ("ann", "bob", "cem")

@@ -50,7 +50,8 @@ def test_json_is_complete(cli, options):
 
 
 def test_lines_are_cut_to_the_terminal_and_paragraphs_folded(cli, monkeypatch):
-    monkeypatch.setattr("wisecrowd.cli.terminal.terminal_width", lambda: 60)
+    for module in ("terminal", "run.about"):
+        monkeypatch.setattr(f"wisecrowd.cli.{module}.terminal_width", lambda: 60)
     lines = listed(cli("methods").out)
     assert len(lines) == len(wc.methods())
     assert max(map(len, lines)) <= 60

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from wisecrowd.cli.option_groups import command
+from wisecrowd.cli.options.group import command
 
 
 @dataclass(frozen=True, kw_only=True)

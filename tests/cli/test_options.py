@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import fields
 
 import numpy as np
 import pytest
 
-import wisecrowd.api
-import wisecrowd.cli.inputs
-from wisecrowd.cli.options import Reading, names_of
+from wisecrowd.cli.options.reading import Reading
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.io.read_options import names_of
 
 GIVEN = Reading(
     task="t", worker="w", label="l", left="a", right="b", timestamp="s", weight="g",
@@ -53,8 +53,11 @@ def test_every_option_of_reading_reaches_the_reader(cli, table, tmp_path, monkey
     class Learner:
         _log_probas = None
 
-    monkeypatch.setattr(wisecrowd.cli.inputs, "read_labels", reach)
-    monkeypatch.setattr(wisecrowd.api, "load", lambda folder: Learner())
+    module = {"convert": "files"}.get(command, command)
+    run = importlib.import_module(f"wisecrowd.cli.run.{module}")
+    monkeypatch.setattr(run, "read_labels", reach)
+    if command == "predict":
+        monkeypatch.setattr(run, "load", lambda folder: Learner())
     with pytest.raises(ReachedError):
         cli(command, *arguments, *GIVEN.options())
     assert seen == [GIVEN]
@@ -64,6 +67,16 @@ def test_options_of_reading_without_labels_to_read(cli, tmp_path):
     done = cli("predict", "model", "x.npy", "--kinds", "all")
     assert done.code == 2
     assert "--kinds says how --answers is read; give --answers too." in done.err
+
+
+def test_help_shows_groups_under_headings(cli):
+    shown = cli("aggregate", "--help").out
+    headings = [line[:-1] for line in shown.splitlines() if line[:1].isalpha() and line[-1] == ":"]
+    assert headings == [
+        "Arguments", "Options", "Other programs", "Neighbouring tasks", "Groups", "Reading",
+        "Packs", "Running",
+    ]  # fmt: skip
+    assert shown.index("Reading:") < shown.index("--scale 1..5") < shown.index("Packs:")
 
 
 @pytest.mark.parametrize("command", ["inspect", "methods", "train", "versions"])

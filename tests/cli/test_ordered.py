@@ -107,6 +107,18 @@ def test_a_label_off_the_scale_names_the_option(cli, frames):
 
 
 def test_a_method_of_the_wrong_kind_is_spelled_for_the_shell(cli, frames):
-    code, _, err = cli("aggregate", frames / "s.csv", "--scale", "1..5", "-p", "method=mean")
+    wrong = ("-m", "thresholds", "-p", "method=mean")
+    code, _, err = cli("aggregate", frames / "s.csv", "--scale", "1..5", *wrong)
     assert code == 2
     assert "-p method=dawid-skene" in err
+
+
+def test_a_pack_says_that_shards_do_not_use_the_order(cli, tmp_path):
+    grades = tmp_path / "grades.csv"
+    grades.write_text("task,worker,label\n" + "".join(
+        f"t{i},w{j},{1 + (i + j // 2) % 3}\n" for i in range(12) for j in range(3)
+    ))  # fmt: skip
+    assert cli("pack", grades, "--type", "ordered", "-o", tmp_path / "p").code == 0
+    done = cli("aggregate", tmp_path / "p", "--engine", "files", "-o", tmp_path / "o")
+    assert done.code == 0
+    assert "auto is fitted, which does not use the order of the classes" in done.err

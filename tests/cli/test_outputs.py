@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from wisecrowd.cli.outputs import print_json, rounded_estimates, rows_of
+from wisecrowd.cli.run.outputs import print_json, rounded_estimates, rows_of
 
 
 class Percent(float):

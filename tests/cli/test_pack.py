@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wisecrowd
-from wisecrowd.cli import pack_options
+from wisecrowd.cli.run import packs
 from wisecrowd.storage import read_manifest
 
 
@@ -96,7 +96,7 @@ def test_the_default_method_chooses_on_a_sample(cli, packed, tmp_path):
 
 
 def test_large_packs_go_by_shards(cli, packed, tmp_path, monkeypatch):
-    monkeypatch.setattr(pack_options, "SHARE", 0.0)
+    monkeypatch.setattr(packs, "SHARE", 0.0)
     code, _, err = cli("aggregate", packed, "-m", "one-coin")
     assert code == 2
     assert "give -o FOLDER" in err

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from wisecrowd.cli.parameters import configured_method, parse_value
+from wisecrowd.cli.run.parameters import configured_method, parse_value
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.messages.option_spelling import shell_spelling
 

@@ -14,8 +14,7 @@ import wisecrowd
 COMMAND = [sys.executable, "-m", "wisecrowd"]
 # Buffered, as it is for users: what is left in a buffer must not fail once more at exit.
 BUFFERED = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
-# Not pandas: where it is installed, pyarrow imports it at the first array.
-HEAVY = {"sklearn", "numba", "polars", "torch", "scipy", "narwhals"}
+HEAVY = {"sklearn", "numba", "pandas", "polars", "torch", "scipy", "narwhals"}
 # Runs the command as the script does, then tells which of the heavy modules it has loaded.
 PROBE = """
 import sys
@@ -48,7 +47,7 @@ def test_help_imports_nothing_heavy(tmp_path):
         [sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True
     )
     assert done.stdout.endswith("\nFalse\n")
-    assert probe("--help", heavy=HEAVY | {"pandas"}) == "0 []"
+    assert probe("--help") == "0 []"
 
 
 def test_small_aggregation_imports_nothing_heavy(many_answers, tmp_path):
@@ -57,6 +56,35 @@ def test_small_aggregation_imports_nothing_heavy(many_answers, tmp_path):
     assert probe(*given, heavy=HEAVY - {"scipy"}) == "0 []"  # the default method needs scipy
     assert probe(*given, "-m", "dawid-skene") == "0 []"
     assert len(target.read_text().splitlines()) == 201
+
+
+def test_commands_load_without_torch():
+    code = """
+import importlib, pkgutil, sys
+sys.modules["torch"] = None
+import wisecrowd.cli.run as package
+for found in pkgutil.iter_modules(package.__path__, "wisecrowd.cli.run."):
+    importlib.import_module(found.name)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_code_of_the_user_finds_pandas():
+    pytest.importorskip("pandas")
+    code = """
+import sys
+from wisecrowd.cli.accidental_imports import leave_out_pandas, take_up_pandas
+leave_out_pandas()
+from wisecrowd.core.arrow import as_arrow
+as_arrow([1.5, 2.5], "value")
+print("pandas" in sys.modules)
+take_up_pandas()
+import pandas, pyarrow
+print(pyarrow.array(pandas.array([1, None], "Int64")).null_count)
+print(pyarrow.Table.from_pandas(pandas.DataFrame({"a": [1]})).num_rows)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "1", "1"]
 
 
 def test_module_and_script_are_the_same():

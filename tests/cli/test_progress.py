@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from wisecrowd.cli import progress
+from wisecrowd.cli.run import progress
 from wisecrowd.cli.terminal import Notes
 from wisecrowd.inference.monitor import Progress, report
 

@@ -120,3 +120,19 @@ def test_a_log_and_a_markdown_page_are_recognised(cli, answers, tmp_path):
     text.write_text(text.read_text() + "mine")
     assert cli(*given).code == 2
     assert text.read_text().endswith("mine")
+
+
+@pytest.mark.parametrize("place", [".", "..", "./", "/", "{here}"])
+def test_the_current_folder_is_no_output(cli, answers, tmp_path, monkeypatch, place):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    folder = place.format(here=here)
+    for command in (["simulate", folder], ["audit", answers, "-o", folder],
+                    [*FIT, answers, "--save", folder]):  # fmt: skip
+        code, _, err = cli(*command)
+        assert code == 2
+        assert err == (
+            f"wisecrowd: {folder} is the current folder, or holds it; give another name.\n"
+        )
+    assert not list(here.iterdir())

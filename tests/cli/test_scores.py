@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from wisecrowd.cli.scores import spread_confidence
+from wisecrowd.cli.run.scores import spread_confidence
 from wisecrowd.core.result import dense_rows
-from wisecrowd.metrics.against_truth import MatchedTruth, probability_scores
+from wisecrowd.kinds.classes.scorer import MatchedTruth, probability_scores
 
 
 def test_truth_is_matched_by_id():

@@ -31,8 +31,14 @@ def test_from_tags_to_scores(news, capfd):
 
 
 def test_compare_without_a_truth(news, capfd):
-    assert run(["compare", "news/answers.csv", "--type", "sequences", "-q"]) == 0
-    assert "is recommended" in capfd.readouterr().out
+    given = ["compare", "news/answers.csv", "--type", "sequences", "-q"]
+    assert run(given) == 0
+    out = capfd.readouterr().out
+    for name in ("is recommended", "held-out score", "± SE", "not an estimate of accuracy"):
+        assert name in " ".join(out.split())
+    assert run([*given, "--json"]) == 0
+    for row in json.loads(capfd.readouterr().out)["methods"]:
+        assert row["held_out_score"] < 0 < row["standard_error"] < 1
 
 
 def test_spans_in_rows_keep_their_characters(tmp_path, capfd):

@@ -40,7 +40,23 @@ def test_from_texts_to_scores(speech, capfd):
 
 def test_compare_without_a_truth(speech, capfd):
     assert run(["compare", "speech/answers.csv", "-q"]) == 0
-    assert "is recommended" in capfd.readouterr().out
+    out = capfd.readouterr().out
+    for name in ("is recommended", "held-out score", "± SE", "mean agreement: agreement on the"):
+        assert name in out
+    assert "mean confidence" not in out
+    assert run(["compare", "speech/answers.csv", "--json", "-q"]) == 0
+    for row in json.loads(capfd.readouterr().out)["methods"]:
+        assert "held_out_score" not in row or 0 < row["standard_error"] < 0.1
+
+
+def test_agreement_is_not_called_confidence(speech, capfd):
+    for kind in ("texts", None):
+        answers = ["speech/answers.csv", *(("--type", kind) if kind else ())]
+        assert run(["aggregate", *answers, "-o", f"{kind}.csv", "-q"]) == 0
+        assert run(["evaluate", f"{kind}.csv", "--truth", "speech/truth.csv", "-q"]) == 0
+        out = capfd.readouterr().out
+        assert "mean agreement" in out
+        assert "confidence" not in out
 
 
 def test_parameters_and_a_missing_type(tmp_path, capfd):

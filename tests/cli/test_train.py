@@ -139,16 +139,18 @@ def test_compare_ranks_without_gold_and_with_it(cli, problem):
     assert code == 0
     scores = [row["held_out_score"] for row in found]
     assert scores == sorted(scores, reverse=True)
-    assert [row["recommended"] for row in found] == [True, False]
-    assert answer["recommended"] == found[0]["method"]
+    assert [row["near_best"] for row in found] == [True, True]
+    assert [row["recommended"] for row in found] == [False, False]  # neither leads the other
+    assert answer["recommended"] is None
     assert "predicts held-out labels best" in answer["reason"]
+    assert answer["reason"].endswith("compare the default, auto, too.")
     assert all(row["standard_error"] > 0 for row in found)
     assert "test_accuracy" not in found[0]
     test = ("--test", problem / "x.npy", "--test-truth", problem / "truth.csv")
     code, out, _ = cli("compare", *options, *names, *test, "--truth", problem / "truth.csv")
     assert code == 0
     assert out.splitlines()[0].split()[:3] == ["method", "test", "accuracy"]
-    assert f"{answer['recommended']} is recommended" in out
+    assert "No method is recommended" in out
 
 
 def test_auto_is_trained_by_default(cli, problem):

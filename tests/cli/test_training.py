@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.cli import progress
+from wisecrowd.cli.run import progress
+from wisecrowd.cli.run.training import TrainingLog, best_and_worst, next_command
 from wisecrowd.cli.terminal import Notes
-from wisecrowd.cli.training_log import TrainingLog
-from wisecrowd.cli.training_summary import best_and_worst, next_command
 from wisecrowd.inference.monitor import Progress, followed_by_refit, report, reporting, stage
 
 FAST = ("-m", "ccem", "-p", "module=linear", "-p", "lr=0.1")

@@ -6,16 +6,11 @@ import numpy as np
 import pytest
 
 from wisecrowd.core.aggregator import Aggregator, Tags
-from wisecrowd.core.exceptions import (
-    DataError,
-    NotFittedError,
-    ParameterError,
-    WisecrowdWarning,
-)
+from wisecrowd.core.exceptions import DataError, NotFittedError, ParameterError, WisecrowdWarning
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.result import Fit
-from wisecrowd.kernels.posteriors import log_normalise, soft_votes
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.kernels.posteriors import log_normalise, soft_votes
 
 NOTE = Finding("note", "medium", 1.0, (), "something to know", "")
 MATRIX = np.array([[0, 0, 1], [2, 2, 2], [1, 1, 0], [0, 0, 0]])

@@ -10,7 +10,7 @@ from wisecrowd.core.attributes import (
     with_worker_attributes,
 )
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 
 LABELS = CrowdLabels.from_arrays(["1", "2", "3"], ["a", "b", "a"], [0, 1, 0])
 

@@ -8,8 +8,7 @@ from scipy import sparse
 
 from wisecrowd.core import features
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.features import as_features, as_targets, is_dataset
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.features import as_features, is_dataset
 
 
 class Items:
@@ -91,107 +90,3 @@ def test_sparse_features_become_dense_if_they_fit(monkeypatch):
 def test_the_number_of_features_is_that_of_the_fit():
     with pytest.raises(DataError, match="X has 3 features, but Raykar is expecting 2 features"):
         as_features(np.zeros((1, 3)), n_features=2, owner="Raykar")
-
-
-# --------------------------------------------------------------------------------------- alignment
-
-
-def long(tasks, **options):
-    return CrowdLabels.from_arrays(tasks, ["ann"] * len(tasks), [t for t, _ in enumerate(tasks)],
-                                   **options)  # fmt: skip
-
-
-def by_row(labels):
-    """Return the label of each row, None where there is none."""
-    found = [None] * labels.n_tasks
-    for row, label in zip(labels.task.tolist(), labels.label.tolist(), strict=True):
-        found[row] = labels.classes[label]
-    return found
-
-
-@pytest.mark.parametrize("make", [int, str])
-def test_row_numbers_align_however_they_are_spelled_and_sorted(make):
-    # As text "10" comes before "2"; rows must not.
-    order = [10, 2, 0, 11, 1, 3, 9, 4, 8, 5, 7, 6]
-    labels = CrowdLabels.from_arrays([make(i) for i in order], ["a"] * 12, [f"c{i}" for i in order])
-    aligned = as_targets(labels, 12)
-    assert by_row(aligned) == [f"c{i}" for i in range(12)]
-    assert aligned.tasks.tolist() == [make(i) for i in range(12)]
-
-
-def test_ids_align_in_any_order_and_rows_may_lack_labels():
-    labels = CrowdLabels.from_arrays(["b", "a", "b"], ["x", "x", "y"], [0, 1, 0])
-    aligned = as_targets(labels, 3, tasks=["b", "z", "a"])
-    assert aligned.tasks.tolist() == ["b", "z", "a"]
-    assert aligned.labels_per_task.tolist() == [2, 0, 1]
-    assert by_row(aligned) == [0, None, 1]
-
-
-def test_weights_and_columns_travel_with_their_annotations():
-    labels = CrowdLabels.from_arrays(
-        ["b", "a", "c"], ["x"] * 3, [0, 1, 0], weight=[1.0, 2.0, 3.0], cost=[10, 20, 30]
-    )
-    aligned = as_targets(labels, 3, tasks=["c", "b", "a"])
-    assert aligned.weight.tolist() == [3.0, 1.0, 2.0]
-    assert aligned.columns["cost"].tolist() == [30, 10, 20]
-
-
-def test_other_ids_without_tasks_are_refused_with_both_sizes():
-    with pytest.raises(DataError, match=r"X has 5 rows and y has 2 tasks .*tasks=ids"):
-        as_targets(long(["img7", "img8"]), 5)
-    with pytest.raises(DataError, match=r"not the row numbers 0 to 1"):
-        as_targets(long([1, 2]), 2)  # counted from 1
-    with pytest.raises(DataError, match="not the row numbers"):
-        as_targets(long(["00", "01"]), 2)
-    with pytest.raises(DataError, match="not the row numbers"):
-        as_targets(long([-1, 0]), 2)
-
-
-def test_labelled_tasks_without_features_are_named():
-    with pytest.raises(DataError, match=r"1 of 3 labelled tasks have no features, such as 'bb'"):
-        as_targets(long(["a", "bb", "c"]), 2, tasks=["a", "c"])
-
-
-def test_tasks_are_as_many_as_rows_and_differ():
-    with pytest.raises(DataError, match=r"tasks has shape \(1,\) and X has 2 rows"):
-        as_targets(long(["a"]), 2, tasks=["a"])
-    with pytest.raises(DataError, match="'a' twice"):
-        as_targets(long(["a"]), 2, tasks=["a", "a"])
-
-
-def test_selected_tasks_align_with_features_selected_alike():
-    labels = long(list(range(6)))
-    chosen = np.array([4, 1, 3])
-    assert by_row(as_targets(labels[chosen], 3)) == [4, 1, 3]
-    assert by_row(as_targets(labels[chosen][[2, 0]], 2)) == [3, 4]
-    with pytest.raises(DataError, match="3 selected tasks"):
-        as_targets(labels[chosen], 6)  # X was not selected
-    named = long(["a", "b", "c"])
-    with pytest.raises(DataError, match="tasks=ids"):
-        as_targets(named[[0, 1]], 2)
-
-
-def test_a_matrix_and_one_dimension_are_in_the_order_of_rows():
-    matrix = as_targets(np.array([[0, 2], [1, 1]]), 2)
-    assert matrix.n_workers == 2
-    one = as_targets(["x", "y", "x"], 3, tasks=["c", "b", "a"])
-    assert (by_row(one), one.tasks.tolist(), one.n_workers) == (["x", "y", "x"], ["c", "b", "a"], 1)
-    with pytest.raises(DataError, match=r"X has 3 rows and y has 2 rows"):
-        as_targets(np.zeros((2, 2), int), 3)
-    with pytest.raises(DataError, match=r"X has 3 rows and y has 2 labels"):
-        as_targets(["x", "y"], 3)
-
-
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (None, "y is None"),
-        (np.array([0.0, np.nan]), "NaN in row 1"),
-        (np.array([0.0, np.inf]), "infinity in row 1"),
-        (np.array([0.5, 1.0]), "Unknown label type"),
-        (np.array(["a", None], object), "NaN in row 1"),
-    ],
-)
-def test_bad_labels(y, message):
-    with pytest.raises(DataError, match=message):
-        as_targets(y, 2)

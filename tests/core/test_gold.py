@@ -8,7 +8,8 @@ import pytest
 
 from wisecrowd import CrowdLabels
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.validation import as_gold, as_pairs
+from wisecrowd.core.gold import as_pairs
+from wisecrowd.kinds.classes.truth import as_gold
 
 LABELS = CrowdLabels.from_arrays(["t1", "t2", "t3"], ["w"] * 3, ["cat", "dog", "cat"])
 NUMBERS = CrowdLabels.from_arrays([1, 2], ["w", "w"], [0, 1])

@@ -7,6 +7,7 @@ from wisecrowd import aggregation
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.registry import get_method, kebab_case, method_names, methods
+from wisecrowd.kinds.classes.methods import METHODS
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_command_line_names(cls, name):
     assert kebab_case(cls) == name
 
 
-@pytest.mark.parametrize("cls", list(aggregation.LOCATIONS))
+@pytest.mark.parametrize("cls", METHODS)
 def test_every_location_holds_its_method(cls):
     method = getattr(aggregation, cls)
     assert issubclass(method, Aggregator)
@@ -49,8 +50,8 @@ def test_every_location_holds_its_method(cls):
 
 
 def test_names_are_distinct():
-    assert len(set(method_names())) == len(method_names()) == len(aggregation.LOCATIONS)
-    assert set(dir(aggregation)) >= set(aggregation.LOCATIONS)
+    assert len(set(method_names())) == len(method_names()) == len(METHODS)
+    assert set(dir(aggregation)) >= set(METHODS)
 
 
 def test_every_method_says_what_it_is_for_and_where_it_comes_from():

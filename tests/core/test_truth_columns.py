@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.gold import as_gold, as_truth
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.truth_columns import find_truth_columns
+from wisecrowd.core.gold import find_truth_columns
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.truth import as_gold, as_truth
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from wisecrowd import CrowdLabels
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
-from wisecrowd.core.numbers import CrowdNumbers
-from wisecrowd.core.sets import CrowdSets
-from wisecrowd.core.texts import CrowdTexts
-from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.kinds.classes.columns import as_crowd_labels
+from wisecrowd.kinds.numbers.container import CrowdNumbers
+from wisecrowd.kinds.sets.container import CrowdSets
+from wisecrowd.kinds.texts.container import CrowdTexts
 
 COLUMNS = {"task": ["t2", "t1", "t1"], "worker": ["b", "b", "a"], "label": ["x", "y", "x"]}
 EXPECTED = [("t1", "a", "x"), ("t1", "b", "y"), ("t2", "b", "x")]

@@ -103,7 +103,7 @@ def test_the_table_of_methods_has_them_all(pages):
 
 
 def test_links_between_methods(pages):
-    assert pages.link("wisecrowd.aggregation.classes.dawid_skene.DawidSkene") == "dawid-skene.md"
+    assert pages.link("wisecrowd.kinds.classes.methods.dawid_skene.DawidSkene") == "dawid-skene.md"
     assert pages.link("NeuralClassifier") == "shared-parameters.md#neuralclassifier"
     assert pages.link("wisecrowd.inference.priors.OneCoin") is None  # a prior, not the method
     assert pages.link("max_iter") is None

@@ -15,10 +15,10 @@ import pytest
 from tests.golden.results import read_crowd
 
 from wisecrowd.core.exceptions import WisecrowdWarning
-from wisecrowd.core.gold import as_gold
 from wisecrowd.core.registry import get_method, method_names
-from wisecrowd.core.task_prior import as_task_prior
 from wisecrowd.engines.memory import MemoryEngine, MemoryShards, cut_tasks
+from wisecrowd.kinds.classes.prior import as_task_prior
+from wisecrowd.kinds.classes.truth import as_gold
 
 N_SHARDS = 7
 

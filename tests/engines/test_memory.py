@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines import memory
 from wisecrowd.engines.memory import MemoryEngine, rows_into
 from wisecrowd.engines.threads import get_threads, set_threads
-from wisecrowd.kernels.confusion import reference
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.kernels import confusion
+from wisecrowd.kinds.classes.prior import TaskPrior
 
 
 class Sum(NamedTuple):
@@ -68,7 +68,7 @@ def test_small_data_are_one_shard():
     (shard,) = shards_of(labels)._shards
     assert shard.tasks == slice(0, 200)
     assert shard.n_tasks == 200
-    assert shard.kernels("confusion") is reference
+    assert shard.kernels("confusion") is confusion
 
 
 def test_shards_cover_all_tasks_once_and_in_order(small_shards):

@@ -7,8 +7,8 @@ import pytest
 
 from wisecrowd.aggregation import MajorityVote
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.fairness import decide, frontier, vote_scores
+from wisecrowd.kinds.classes.container import CrowdLabels
 
 
 def best_by_hand(score, group, epsilon):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.fairness import fair_shares
+from wisecrowd.kinds.classes.container import CrowdLabels
 
 
 def biased_crowd(seed=0, n_tasks=400, n_workers=20):

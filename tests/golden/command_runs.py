@@ -17,7 +17,7 @@ import re
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,8 +25,8 @@ from unittest import mock
 import numpy as np
 from tests.golden.results import HERE
 
-from wisecrowd.cli import progress
 from wisecrowd.cli.main import run
+from wisecrowd.cli.run import progress
 
 INPUTS = HERE / "inputs"
 EXPORTS = HERE.parent / "io" / "fixtures"
@@ -243,16 +243,25 @@ CASES: dict[str, dict[str, list[str]]] = {
 
 def run_case(command: str, case: str, folder: Path) -> dict[str, Any]:
     """Run a case in an empty folder; return what it printed and wrote."""
-    for source in (*INPUTS.iterdir(), *(path for path in EXPORTS.iterdir() if path.is_file())):
+    sources = [path for place in (INPUTS, EXPORTS) for path in place.iterdir() if path.is_file()]
+    found = run_lines(CASES[command][case], sources, folder)
+    if command == "predict":  # what is stored of a model is that of train
+        found["files"] = {k: v for k, v in found["files"].items() if "model" not in k}
+    return found
+
+
+def run_lines(lines: Sequence[str], sources: Sequence[Path], folder: Path) -> dict[str, Any]:
+    """Run command lines in an empty folder with copies of some files."""
+    for source in sources:
         shutil.copy(source, folder)
     given = {path.name for path in folder.iterdir()}
     with contextlib.chdir(folder):
-        printed = [_run_line(line) for line in CASES[command][case]]
+        printed = [_run_line(line) for line in lines]
     written = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
     files = {
         name: _content(path)
         for name, path in written.items()
-        if path.is_file() and name not in given and not (command == "predict" and "model" in name)
+        if path.is_file() and name not in given
     }
     return {"lines": printed, "files": files}
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.aggregation import OneVsRest
 from wisecrowd.core.exceptions import WisecrowdWarning
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import get_method, method_names
+from wisecrowd.kinds.classes.container import CrowdLabels
 
 HERE = Path(__file__).parent
 CROWDS = ("small", "many_classes", "weights", "gold", "sparse", "disconnected")

@@ -1,4 +1,4 @@
-"""Write stored results again: ``python -m tests.golden.write [crowd or command ...]``.
+"""Write stored results again: ``python -m tests.golden.write [crowd, command or kind ...]``.
 
 Do this only when results are meant to change, and say in the commit which and why; or when a
 method is new, whose results are then added.
@@ -12,15 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from tests.golden.command_runs import CASES, runs
+from tests.golden.kind_runs import NAMES, runs_of_kind
 from tests.golden.machine import fingerprint
 from tests.golden.results import CROWDS, HERE, results
 
 
 def main() -> None:
-    """Run what is named: all methods on a crowd, or all cases of a command; by default all."""
-    for name in sys.argv[1:] or (*CROWDS, *CASES):
+    """Run what is named: all methods on a crowd, all cases of a command or kind; by default all."""
+    for name in sys.argv[1:] or (*CROWDS, *CASES, *NAMES):
         if name in CROWDS:
             _write(HERE / "aggregators" / f"{name}.json", results(name), depth=1)
+        elif name in NAMES:
+            _write(HERE / "kinds" / f"{name}.json", runs_of_kind(name), depth=3)
         else:
             _write(HERE / "commands" / f"{name}.json", runs(name), depth=3)
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from wisecrowd.core.exceptions import NotFittedError, ParameterError
-from wisecrowd.inference import priors
 from wisecrowd.inference.priors import (
     DirichletRows,
     History,
@@ -69,7 +68,7 @@ def test_history_of_unknown_workers_is_a_choice():
 
 
 def test_history_must_be_fitted_and_of_these_classes():
-    from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
+    from wisecrowd.kinds.classes.methods.dawid_skene import DawidSkene
 
     with pytest.raises(NotFittedError):
         History(DawidSkene()).aligned(["no", "yes"])
@@ -134,8 +133,3 @@ def test_words_and_pairs_as_coin_priors():
 def test_bad_coin_priors(bad):
     with pytest.raises(ParameterError):
         as_coin_prior(bad)
-
-
-def test_former_names_are_the_same_classes():
-    assert priors.OneCoin is priors.OneCoinPrior
-    assert priors.Mixture is priors.MixturePrior

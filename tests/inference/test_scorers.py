@@ -5,7 +5,9 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.core.kinds import KINDS
-from wisecrowd.inference.scorers import number_scores, ranking_scores, scorer_of
+from wisecrowd.inference.scorers import scorer_of
+from wisecrowd.kinds.numbers.scorer import number_scores
+from wisecrowd.kinds.pairs.scorer import ranking_scores
 
 
 def test_every_kind_has_a_scorer():
@@ -17,7 +19,7 @@ def test_every_kind_has_a_scorer():
     }
     for kind, one in data.items():
         scorer = scorer_of(one)
-        assert KINDS[kind].scorer.endswith(f":{type(scorer).__name__}")
+        assert KINDS[kind].part("scorer").SCORER is type(scorer)
         assert scorer.with_truth
         assert scorer.match(None, one) is None
 

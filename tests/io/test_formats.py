@@ -34,7 +34,7 @@ def test_unknown_formats_are_refused():
 
 
 def test_a_new_format_is_one_entry(monkeypatch):
-    monkeypatch.setitem(FORMATS, "mine", "wisecrowd.io.formats:_listed")
+    monkeypatch.setitem(FORMATS, "mine", formats._listed)
     assert reader_for(Source(None), "mine") is formats._listed
 
 

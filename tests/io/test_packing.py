@@ -13,10 +13,10 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.engines.packs import Pack, is_pack, shards_for
 from wisecrowd.io import pack_buckets, pack_progress, packing, tables
 from wisecrowd.io.id_columns import hash_ids
 from wisecrowd.io.tables import write_table
+from wisecrowd.packs.pack import Pack, is_pack, shards_for
 
 
 def crowd_columns(seed=0, n_tasks=40, n_workers=6):

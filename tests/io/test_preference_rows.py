@@ -10,8 +10,8 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.io.preference_rows import COLUMNS, flip_rates, preference_rows
+from wisecrowd.kinds.pairs.container import CrowdPairs
 
 VOTES = CrowdPairs.from_arrays(
     ["q1", "q1", "q2", "q2"], ["ann", "bob", "cem", "ann"], ["x", "x", "y", "x"],

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import sys
+import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +15,18 @@ import pytest
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.io import sources
-from wisecrowd.io.sources import Source, clear_errors, find_sources, is_plain, opened
+from wisecrowd.io.sources import (
+    Source,
+    check_encoding,
+    clear_errors,
+    explain_encoding,
+    find_sources,
+    is_plain,
+    is_utf8,
+    opened,
+    recoded,
+)
+from wisecrowd.io.tables import read
 
 
 def test_a_path_a_pattern_and_a_list(tmp_path):
@@ -152,3 +166,130 @@ def test_what_is_no_path_is_refused(path):
 def test_a_path_with_a_nul_character():
     with pytest.raises(DataError, match=r"The path 'a\\x00b' holds a NUL character"):
         find_sources("a\0b")
+
+
+SOURCE = Source(Path("a.csv"))
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-8", "cp1252"])
+@pytest.mark.parametrize("size", [1, 7, 1 << 20])
+def test_any_encoding_becomes_utf8(encoding, size):
+    text = "é,ü\n" * 100
+    stream = recoded(io.BytesIO(text.encode(encoding)), encoding)
+    parts = iter(lambda: stream.read(size), b"")
+    assert b"".join(parts).decode() == text
+
+
+def test_only_a_known_encoding_passes():
+    check_encoding("UTF8")
+    assert is_utf8("UTF8")
+    assert not is_utf8("latin-1")
+    with pytest.raises(ParameterError, match="no text encoding 'klingon'"):
+        check_encoding("klingon")
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        "rot13",
+        "base64",
+        "hex",
+        "zlib",
+        "undefined",
+        "idna",
+        "punycode",
+        "",
+        "x" * 300,
+        "a\0b",
+        None,
+    ],
+    ids=repr,
+)
+def test_a_codec_of_other_data_is_no_encoding(tmp_path, encoding):
+    path = tmp_path / "a.csv"
+    path.write_text("task,worker,label\n1,a,x\n1,b,x\n")
+    with pytest.raises(ParameterError, match="no text encoding"):
+        read(path, encoding=encoding)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".json"])
+def test_half_a_character_is_refused(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    half = "\ud83d".encode("utf-7", "surrogatepass").decode()
+    if suffix == ".csv":
+        path.write_text(f"task,worker,label\n1,a,{half}\n")
+    else:
+        path.write_text(f'{{"task": "1", "worker": "a", "label": "{half}"}}\n')
+    with pytest.raises(DataError, match=r"is not UTF-7|half a character"):
+        read(path, "auto" if suffix != ".json" else "prodigy", encoding="utf-7")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\nb\xe9\n", "a.csv is not UTF-8: line 2 has the byte 0xe9; save it as UTF-8 or give"),
+        ("a,b".encode("utf-16"), "a.csv looks like UTF-16, not UTF-8; save it as UTF-8 or give"),
+        ("a,b".encode("utf-32"), "a.csv looks like UTF-32, not UTF-8; save it as UTF-8 or give"),
+        (b"", "a.csv is not UTF-8; save it as UTF-8"),
+    ],
+)
+def test_the_place_and_the_remedy(content, message):
+    assert str(explain_encoding(io.BytesIO(content), SOURCE, "utf-8")).startswith(message)
+
+
+TEXT = b"task,worker,label\n1,ann,x\n"
+
+
+def zipped(*names):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.writestr(name, "x")
+    return file.getvalue()
+
+
+def array():
+    file = io.BytesIO()
+    np.save(file, np.eye(3))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("a.csv.bz2", bz2.compress(TEXT), "is packed with bzip2; unpack it first"),
+        ("a.csv.xz", lzma.compress(TEXT), "is packed with xz; unpack it first"),
+        ("a.csv.zst", b"\x28\xb5\x2f\xfd\x04\x00", "is packed with zstandard; unpack it first"),
+        ("a.csv.gz", gzip.compress(gzip.compress(TEXT)), "is packed with gzip twice; unpack it"),
+        ("a.xlsx", zipped("[Content_Types].xml", "xl/workbook.xml"), "is an Excel workbook; save"),
+        ("a.csv", zipped("[Content_Types].xml"), "is an Excel workbook; save it as csv"),
+        ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is an Excel workbook; save it as csv"),
+        ("a.csv", zipped("a.txt"), "is a zip archive that no known platform writes; unpack it"),
+        ("a.csv", b"\x89PNG\r\n\x1a\n", "is an image; give the file with the labels"),
+        ("a.npy", array(), "is a NumPy array; read it in Python"),
+    ],
+    ids=[
+        "bzip2",
+        "xz",
+        "zstandard",
+        "gzip twice",
+        "xlsx",
+        "xlsx as csv",
+        "xls",
+        "zip",
+        "png",
+        "npy",
+    ],
+)
+def test_what_is_no_text_is_named(tmp_path, name, content, what):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=what):
+        read(path)
+
+
+@pytest.mark.parametrize("header", ["BZh,worker,label", "7z,worker,label", "PK,worker,label"])
+def test_a_table_whose_header_begins_like_an_archive_is_read(tmp_path, header):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n1,ann,x\n")
+    assert read(path, task=header.split(",")[0]).n_annotations == 1

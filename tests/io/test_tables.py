@@ -179,7 +179,7 @@ def test_truth_by_its_usual_names(tmp_path, name):
 def test_truth_serves_as_gold(tmp_path):
     path = write(tmp_path / "t.csv", [("t2", "y")], ("item", "truth"))
     labels = wc.CrowdLabels.from_arrays(*zip(*ROWS, strict=True))
-    from wisecrowd.core.validation import as_gold
+    from wisecrowd.kinds.classes.truth import as_gold
 
     assert as_gold(read_truth(path), labels).tolist() == [-1, 1]
 

@@ -10,30 +10,28 @@ import numpy as np
 import pytest
 
 from wisecrowd import kernels
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines import memory
-from wisecrowd.kernels import KERNELS, kernels_for
+from wisecrowd.kernels import MODULES, kernels_for
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.prior import TaskPrior
 
-FAMILIES = sorted({family for family, _ in KERNELS})
+FAMILIES = sorted(MODULES)
 
 
-def test_every_folder_is_in_the_table():
-    folder = Path(kernels.__file__).parent
-    files = [path.relative_to(folder) for path in folder.glob("*/[!_]*.py")]
-    found = {tuple(path.with_suffix("").parts) for path in files}
-    assert found == set(KERNELS)
-    assert [KERNELS[key] for key in sorted(found)] == [
-        f"wisecrowd.kernels.{family}.{kind}" for family, kind in sorted(found)
-    ]
+def test_every_compiled_module_is_in_the_table():
+    package = Path(kernels.__file__).parents[1]
+    fast = [path.relative_to(package) for path in package.glob("**/*kernels*/*_fast.py")]
+    fast += [path.relative_to(package) for path in package.glob("kinds/*/kernels_fast.py")]
+    names = {".".join(path.with_suffix("").parts).removesuffix("_fast") for path in fast}
+    assert names == set(MODULES.values())
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_small_problems_do_not_compile(family):
     small = kernels_for(family, kernels.COMPILE_FROM - 1)
     large = kernels_for(family, kernels.COMPILE_FROM)
-    assert small.__name__ == f"wisecrowd.kernels.{family}.reference"
-    assert large.__name__ == f"wisecrowd.kernels.{family}.fast"
+    assert small.__name__ == f"wisecrowd.{MODULES[family]}"
+    assert large.__name__ == f"wisecrowd.{MODULES[family]}_fast"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -45,7 +43,7 @@ def test_fast_kernels_have_the_names_and_arguments_of_the_reference(family):
         assert list(given) == list(inspect.signature(getattr(reference, name)).parameters)
 
 
-@pytest.mark.parametrize(("compile_from", "kind"), [(40, "fast"), (41, "reference")])
+@pytest.mark.parametrize(("compile_from", "kind"), [(40, "confusion_fast"), (41, "confusion")])
 def test_all_shards_run_the_kernels_of_the_whole_problem(monkeypatch, compile_from, kind):
     monkeypatch.setattr(kernels, "COMPILE_FROM", compile_from)
     monkeypatch.setattr(memory, "SMALLEST_SHARD", 10)
@@ -56,9 +54,9 @@ def test_all_shards_run_the_kernels_of_the_whole_problem(monkeypatch, compile_fr
     for shard in shards:
         again = pickle.loads(pickle.dumps(shard))
         chosen = again.kernels("confusion")
-        assert chosen.__name__ == f"wisecrowd.kernels.confusion.{kind}"
+        assert chosen.__name__ == f"wisecrowd.kinds.classes.kernels.{kind}"
 
 
 def test_without_numba_the_reference_runs_at_every_size(monkeypatch):
     monkeypatch.setattr(kernels, "find_spec", lambda name: None)
-    assert kernels_for("confusion", 10**9).__name__ == "wisecrowd.kernels.confusion.reference"
+    assert kernels_for("confusion", 10**9).__name__ == "wisecrowd.kinds.classes.kernels.confusion"

@@ -9,7 +9,7 @@ from torch import nn
 
 from wisecrowd.aggregation import DawidSkene
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import AggNet
 from wisecrowd.learning.agg_net import PosteriorModel
 from wisecrowd.learning.training.crowd_data import CrowdData

@@ -10,8 +10,8 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.inference.held_out_labels import paired_difference
+from wisecrowd.inference.held_out import paired_difference
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import Auto, CrowdKernel, Raykar, VoteRegression, auto
 from wisecrowd.learning.training.crowd_classifier import Training
 from wisecrowd.learning.training.held_out_scoring import HeldOutTasks, score_held_out

@@ -11,7 +11,7 @@ from torch import nn
 import wisecrowd as wc
 from wisecrowd.aggregation import MeanField
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import BayesDGC, DeepMF
 from wisecrowd.learning.bayes_dgc import NaturalGradientModel
 from wisecrowd.learning.training.crowd_data import CrowdData

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import CCEM
 from wisecrowd.learning.ccem import CoupledModel
 from wisecrowd.learning.training.crowd_data import CrowdData

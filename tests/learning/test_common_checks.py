@@ -8,11 +8,7 @@ import pytest
 from wisecrowd import learning
 from wisecrowd.core.registry import methods
 from wisecrowd.learning.training.crowd_classifier import Training
-from wisecrowd.testing.learners import (
-    LEARNER_CHECKS,
-    OTHER_LEARNER_CHECKS,
-    features_and_labels,
-)
+from wisecrowd.testing.learners import LEARNER_CHECKS, OTHER_LEARNER_CHECKS, features_and_labels
 
 WITHOUT_NETWORK = ("Auto", "Raykar", "CrowdKernel", "VoteRegression")
 FEW = {"module": "linear", "epochs": 4, "batch_size": 16, "lr": 0.1}

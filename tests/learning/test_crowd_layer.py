@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import CrowdLayer
 from wisecrowd.learning.crowd_layer import KINDS, LayerModel
 from wisecrowd.learning.training.crowd_data import CrowdData

@@ -12,8 +12,8 @@ from torch import nn
 
 from wisecrowd import simulate
 from wisecrowd.aggregation import BeliefPropagation
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.inference.priors import OneCoinPrior
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import DeepBP, DeepMF
 from wisecrowd.learning.training.crowd_data import CrowdData
 

@@ -8,7 +8,7 @@ from scipy.special import digamma
 from torch import nn
 
 from wisecrowd.aggregation import MeanField
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import DeepMF
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.label_model import forecast

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import GeoCrowdNet
 from wisecrowd.learning.geo_crowd_net import GeoModel
 from wisecrowd.learning.training.crowd_data import CrowdData

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import InstanceConfusion, TraceRegularized
 from wisecrowd.learning.instance_confusion import (
     AnchorModel,
@@ -17,7 +17,7 @@ from wisecrowd.learning.instance_confusion import (
     rows_of,
 )
 from wisecrowd.learning.training.crowd_data import CrowdData
-from wisecrowd.nn.instance_heads import InstanceNetwork
+from wisecrowd.nn.heads import InstanceNetwork
 
 LINEAR = {"module": "linear", "lr": 0.1, "crowd_lr": 0.1, "batch_size": 128}
 

@@ -6,7 +6,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import MBEM, AggNet
 from wisecrowd.learning.mbem import BootstrappedModel, judge, training_plan
 from wisecrowd.learning.training.crowd_data import CrowdData

@@ -12,10 +12,10 @@ from scipy.optimize import minimize
 from wisecrowd.aggregation import DawidSkene
 from wisecrowd.core import features
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.inference.monitor import reporting
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import Raykar
-from wisecrowd.learning.training.logistic import solve_logistic
+from wisecrowd.learning.training.label_model import solve_logistic
 
 
 def crowd(n=120, n_workers=4, n_classes=3, seed=0, noise=0.8):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import SingleConfusion, TraceRegularized
 from wisecrowd.learning.single_confusion import ChannelModel
 from wisecrowd.learning.training.crowd_data import CrowdData

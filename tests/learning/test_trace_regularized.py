@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import CCEM, GeoCrowdNet, TraceRegularized
 from wisecrowd.learning.ccem import CoupledModel
 from wisecrowd.learning.geo_crowd_net import GeoModel

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import UnionNet
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.union_net import UnionModel

@@ -6,7 +6,7 @@ import torch
 
 import wisecrowd as wc
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning.virtual_adversarial import AdversarialModel
 from wisecrowd.nn.heads import SoftmaxConfusion
 

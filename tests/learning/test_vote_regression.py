@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import VoteRegression
 from wisecrowd.learning.vote_regression import PENALTIES, _rotated, held_out_votes
 

@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import DoctorNet, WeightedDoctorNet
+from wisecrowd.learning.doctor_net import Doctors
 from wisecrowd.learning.training.crowd_data import CrowdData
-from wisecrowd.learning.training.worker_heads import Doctors
 from wisecrowd.learning.weighted_doctor_net import WeightedDoctorModel
 
 

@@ -1,4 +1,4 @@
-"""Backbones: shapes, standardisation, and how a name becomes a network."""
+"""Backbones: shapes, standardisation, how a name becomes a network, and its last features."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ import torch
 from torch import nn
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.nn.backbones import BACKBONES, DeepCNN, PooledCNN, Standardize, make_backbone
-from wisecrowd.nn.trunks import feature_width, logits_and_features
+from wisecrowd.nn.backbones import (
+    BACKBONES,
+    DeepCNN,
+    PooledCNN,
+    Standardize,
+    feature_width,
+    logits_and_features,
+    make_backbone,
+)
 
 
 @pytest.mark.parametrize("name", BACKBONES)
@@ -84,3 +91,21 @@ def test_a_network_that_is_no_sequence_has_its_logits_for_features():
     logits, features = logits_and_features(wrapped, torch.randn(4, 2))
     torch.testing.assert_close(logits, features)
     assert feature_width(wrapped, (2,)) == 3
+
+
+def test_features_are_the_input_of_the_last_linear_layer():
+    last = nn.Linear(4, 3)
+    network = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), last)
+    logits, features = logits_and_features(network, torch.ones(5, 2))
+    torch.testing.assert_close(logits, network(torch.ones(5, 2)))
+    torch.testing.assert_close(last(features), logits)
+    assert feature_width(network, (2,)) == 4
+
+
+def test_without_a_last_linear_layer_the_logits_are_the_features():
+    network = nn.Sequential(nn.Dropout(0.5), nn.Linear(2, 3), nn.Softplus())
+    logits, features = logits_and_features(network.eval(), torch.ones(5, 2))
+    assert logits is features
+    network.train()
+    assert feature_width(network, (2,)) == 3
+    assert network.training  # it was put back

@@ -5,8 +5,8 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import simulate
+from wisecrowd.reporting.document import summary_of
 from wisecrowd.reporting.study import study_crowd
-from wisecrowd.reporting.summary import summary_of
 
 HOSTILE = [
     "<script>alert(1)</script>",

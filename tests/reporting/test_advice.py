@@ -7,13 +7,11 @@ import pytest
 
 from wisecrowd import CrowdLabels, CrowdNumbers, simulate
 from wisecrowd.core.findings import Finding
-from wisecrowd.inference.known_scores import KnownScore, KnownScores
-from wisecrowd.inference.label_support import CLEAR, Support
-from wisecrowd.reporting.actions import Action, apply
+from wisecrowd.inference.label_support import CLEAR, KnownScore, KnownScores, Support
 from wisecrowd.reporting.advice import Context, effect_of, next_steps, python_call, step_of
+from wisecrowd.reporting.document import study_of
 from wisecrowd.reporting.study import study_crowd
-from wisecrowd.reporting.summary import study_of
-from wisecrowd.reporting.trials import HARMLESS, Trial, Trials
+from wisecrowd.reporting.trials import HARMLESS, Action, Trial, Trials, apply
 from wisecrowd.reporting.verdict import COMMANDS
 
 FILE = "answers.csv"

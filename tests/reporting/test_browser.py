@@ -16,9 +16,8 @@ import pytest
 from tests.reporting.test_kinds import crowd
 
 from wisecrowd import simulate
-from wisecrowd.reporting.document import report
-from wisecrowd.reporting.renderer import render
-from wisecrowd.reporting.task_examples import with_examples
+from wisecrowd.reporting.document import render, report
+from wisecrowd.reporting.tasks import with_examples
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="NO BROWSER TESTS: playwright is missing; run make browser"

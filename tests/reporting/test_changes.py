@@ -13,8 +13,8 @@ from wisecrowd import CrowdLabels, simulate
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.reporting import report, report_schema
 from wisecrowd.reporting.changes import changes_since, read_summary
+from wisecrowd.reporting.document import summarize
 from wisecrowd.reporting.markdown import escaped, markdown_of
-from wisecrowd.reporting.summary import summarize
 from wisecrowd.simulate.other_kinds import SIMULATORS, simulate_kind
 
 

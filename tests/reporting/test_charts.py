@@ -16,7 +16,7 @@ from wisecrowd.reporting.charts import (
     quality_against_volume,
     reliability,
 )
-from wisecrowd.reporting.network_chart import network_drawing
+from wisecrowd.reporting.network import network_drawing
 
 
 def row(worker, n, accuracy, flags=()):

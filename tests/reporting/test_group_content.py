@@ -11,11 +11,14 @@ import pytest
 from wisecrowd import CrowdLabels, CrowdNumbers
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.fairness import by_group, with_task_attributes, with_worker_attributes
-from wisecrowd.reporting.group_content import RATES, groups_of_tasks, tasks_behind
-from wisecrowd.reporting.renderer import render
+from wisecrowd.reporting.document import render, summary_of
+from wisecrowd.reporting.group_content import (
+    RATES,
+    groups_of_tasks,
+    groups_of_workers,
+    tasks_behind,
+)
 from wisecrowd.reporting.study import study_crowd
-from wisecrowd.reporting.summary import summary_of
-from wisecrowd.reporting.worker_group_content import groups_of_workers
 
 HOSTILE = "<script>alert(1)</script>"
 

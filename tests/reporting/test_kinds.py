@@ -13,11 +13,10 @@ import pytest
 import wisecrowd as wc
 from wisecrowd import CrowdLabels, CrowdNumbers, CrowdPairs, CrowdSequences, simulate
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.sets import CrowdSets
+from wisecrowd.kinds.sets.container import CrowdSets
 from wisecrowd.reporting import kind_charts
-from wisecrowd.reporting.document import report
-from wisecrowd.reporting.renderer import render
-from wisecrowd.reporting.summary import summarize
+from wisecrowd.reporting.document import render, report, summarize
+from wisecrowd.reporting.markdown import markdown_of
 
 
 def crowd(kind, names=None, seed=0):
@@ -179,6 +178,23 @@ def test_methods_are_compared_by_held_out_labels(made):
     assert scores == sorted(scores, reverse=True)
     assert rows[0]["near_best"]
     assert page.summary["methods"]["best"] == rows[0]["name"]
+
+
+def test_claims_of_spans_and_texts_are_said_to_be_no_accuracy():
+    spans = report(crowd("sequences"))
+    said = spans.summary["verdict"]["context"]
+    assert "not an estimate of accuracy. In a published crowd" in said
+    assert said in spans.html
+    assert markdown_of(spans.summary).count(said) == 1
+    texts = report(simulate.texts(20, 5, simulate.PerTask(3), random_state=0).data)
+    verdict = texts.summary["verdict"]
+    assert verdict["context"].startswith("Agreement on the words is")
+    assert verdict["context"] in texts.html
+    assert "onfidence" not in texts.html.split("<dl")[1].split("</dl>")[0]
+    assert "| mean agreement | " in markdown_of(texts.summary)
+    old = dict(texts.summary, verdict={k: v for k, v in verdict.items() if k != "context"})
+    old["verdict"]["confidence"] = old["verdict"].pop("mean_agreement")
+    assert "Mean agreement" in render(old)
 
 
 def test_wrong_methods_and_fits_are_refused():

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from wisecrowd import simulate
-from wisecrowd.reporting.document import report
-from wisecrowd.reporting.renderer import render
+from wisecrowd.reporting.document import render, report
 
 
 def test_page_on_masks():

@@ -7,8 +7,8 @@ import pytest
 
 from wisecrowd import metrics
 from wisecrowd.aggregation import Auto, MajorityVote, Wawa
+from wisecrowd.reporting.document import render
 from wisecrowd.reporting.method_comparison import calibration, methods_compared
-from wisecrowd.reporting.renderer import render
 from wisecrowd.reporting.study import study_crowd
 
 

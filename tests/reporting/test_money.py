@@ -7,8 +7,8 @@ import pytest
 
 from wisecrowd import CrowdLabels, simulate
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.reporting.budget import next_labels
 from wisecrowd.reporting.money import money, with_cost
-from wisecrowd.reporting.next_labels import next_labels
 from wisecrowd.reporting.study import study_crowd
 
 

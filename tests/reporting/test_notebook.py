@@ -38,7 +38,7 @@ def test_findings():
 
 
 @pytest.mark.parametrize(
-    "name", ["wisecrowd", "wisecrowd.core.labels", "wisecrowd.core.aggregator"]
+    "name", ["wisecrowd", "wisecrowd.kinds.classes.container", "wisecrowd.core.aggregator"]
 )
 def test_the_core_does_not_load_reporting(name):
     code = (

@@ -9,9 +9,9 @@ import pytest
 from wisecrowd.aggregation import Auto, DawidSkene, MajorityVote
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.reporting import study as study_module
+from wisecrowd.reporting.document import summary_of
 from wisecrowd.reporting.sections import SECTIONS
 from wisecrowd.reporting.study import study_crowd
-from wisecrowd.reporting.summary import summary_of
 
 
 def test_is_plain_data_with_a_version(summary):
@@ -106,9 +106,9 @@ def test_network_has_the_colluders(summary):
 
 
 def test_caps_are_said(labels, study, monkeypatch):
-    from wisecrowd.reporting import worker_rows, workers
+    from wisecrowd.reporting import workers
 
-    monkeypatch.setattr(worker_rows, "MOST_WORKERS", 6)
+    monkeypatch.setattr(workers, "MOST_WORKERS", 6)
     monkeypatch.setattr(workers, "MOST_CELLS", 18)
     found = workers.workers(study)
     assert (found["n_shown"], found["total"], found["n_detailed"]) == (6, 16, 2)
@@ -170,7 +170,7 @@ def test_very_many_classes_do_without_confusion_matrices():
     rng = np.random.default_rng(0)
     task, worker = np.divmod(np.arange(1200), 6)
     label = np.where(rng.random(1200) < 0.7, task % 600, rng.integers(0, 600, 1200))
-    crowd = wc.CrowdLabels.from_arrays(task, worker, label, workers=range(100), classes=range(600))
+    crowd = wc.CrowdLabels.from_arrays(task, worker, label, workers=range(100), classes=range(800))
     summary = summary_of(study_crowd(crowd, method="majority-vote"))
     assert summary["budget"] is None
     assert "dawid-skene" in summary["methods"]["left_out"]

@@ -12,9 +12,8 @@ import pytest
 import wisecrowd as wc
 from wisecrowd import simulate
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.reporting.document import report
-from wisecrowd.reporting.renderer import render
-from wisecrowd.reporting.task_examples import example_of, relabel_rows, with_examples
+from wisecrowd.reporting.document import render, report
+from wisecrowd.reporting.tasks import example_of, relabel_rows, with_examples
 
 HOSTILE = '"><img src=x onerror=alert(1)>'
 

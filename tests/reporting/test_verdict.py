@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.audit.crowd_audit import PARTS
-from wisecrowd.audit.plans import load
+from wisecrowd.audit.crowd_audit import audit_plan
 from wisecrowd.cli.app import build_command
 from wisecrowd.core.kinds import KINDS, get_kind
 from wisecrowd.core.registry import get_method, method_names
+from wisecrowd.kinds.classes.audit.plan import PLAN as CLASSES
 from wisecrowd.reporting.plans import plan_of_kind
 from wisecrowd.reporting.verdict import CALLS, COMMANDS, OTHER_COMMAND, OTHERS, command_for
 
@@ -31,7 +32,7 @@ def test_commands_are_understood(template):
     context = build_command().commands[name].make_context(name, rest)
     values = context.params
     assert values.get("method", "dawid-skene") in method_names()
-    assert set(values.get("part") or []) <= set(PARTS)
+    assert set(values.get("part") or []) <= set(CLASSES.parts)
     if name != "inspect":
         assert values["task"] == "image id"
     if "{drop}" in template:
@@ -49,16 +50,15 @@ def test_calls_name_what_there_is():
 
 
 def test_every_finding_of_the_audit_has_a_command():
-    from pathlib import Path
-
-    import wisecrowd.audit.crowd_audit as audit
-
-    source = "".join(path.read_text() for path in Path(audit.__file__).parent.glob("*.py"))
+    package = Path(wc.__file__).parent
+    files = [*package.glob("audit/*.py"), *package.glob("kinds/*/audit/*.py"),
+             *package.glob("kinds/*/audit.py")]  # fmt: skip
+    source = "".join(path.read_text() for path in files)
     severities = "info|low|medium|high"
     ids = re.findall(rf'"([a-z]+(?:-[a-z]+)*)",\s*"(?:{severities})"', source)
     assert len(ids) > 10
-    kinds = [name for name, kind in KINDS.items() if kind.report]
-    every = {name for kind in kinds for name in load(plan_of_kind(kind).commands)}
+    kinds = [name for name, kind in KINDS.items() if kind.has_part("report")]
+    every = {name for kind in kinds for name in plan_of_kind(kind).commands}
     columns = {"bias", "correlation", "expected", "looseness", "ratio", "reliability"}  # then "low"
     assert {name for name in ids if name not in every} <= columns | {"info", "low", "medium"}
 
@@ -66,9 +66,9 @@ def test_every_finding_of_the_audit_has_a_command():
 @pytest.mark.parametrize("kind", ["ordered", "numbers", "pairs"])
 def test_commands_of_other_kinds_are_understood(kind):
     plan = plan_of_kind(kind)
-    for finding in load(plan.commands):
+    for finding in plan.commands:
         moments = {"w": "5"}
-        template = load(plan.commands)[finding]
+        template = plan.commands[finding]
         given = command_for(template, [FILE], ["--type", kind], moments=moments)
         command, name, *rest = shlex.split(given)
         assert command == "wisecrowd"
@@ -82,9 +82,9 @@ def test_commands_of_other_kinds_are_understood(kind):
             assert model.takes == kind or (kind, model.takes) == ("ordered", "labels")
             for parameter in values.get("parameter") or []:
                 assert parameter.partition("=")[0] in model._parameter_names()
-        parts = set(load(get_kind(kind).audit).parts)
+        parts = set(audit_plan(get_kind(kind)).parts)
         assert set(values.get("part") or []) <= parts
-    for call in load(plan.calls).values():
+    for call in plan.calls.values():
         named = re.findall(r'aggregate\(labels, "([^"]+)"', call)
         assert all(get_method(one).takes in (kind, "labels") for one in named)
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.storage import renaming
+from wisecrowd.storage import atomic
 from wisecrowd.storage.atomic import (
     atomic_directory,
     atomic_write,
@@ -246,7 +246,7 @@ class TestAtomicDirectory:
         target = tmp_path / "model"
         target.mkdir()
         (target / "old.npy").touch()
-        monkeypatch.setattr(renaming, "exchange", lambda *_: False)  # as on other systems
+        monkeypatch.setattr(atomic, "exchange", lambda *_: False)  # as on other systems
         replace, calls = os.replace, []
 
         def fail_once(*args):

@@ -25,7 +25,7 @@ from wisecrowd.aggregation import (
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.core.saved_attributes import SavedArray
-from wisecrowd.families import sparse_posterior
+from wisecrowd.kinds.classes.families import posteriors
 from wisecrowd.learning import (
     BayesDGC,
     CrowdLayer,
@@ -100,7 +100,7 @@ def test_forged_variants_are_refused(name, tmp_path):
 
 
 def test_forged_sparse_posteriors_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(sparse_posterior, "DENSE_LIMIT", 0)
+    monkeypatch.setattr(posteriors, "DENSE_LIMIT", 0)
     for number, method in enumerate((MajorityVote(), OneCoin())):
         fitted = method.fit(SMALL)
         assert hasattr(fitted.probas_, "tocsr")

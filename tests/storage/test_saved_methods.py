@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from wisecrowd.aggregation import DawidSkene, MajorityVote, MeanField
+from wisecrowd.aggregation import DawidSkene, MajorityVote
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, FindingWarning, ParameterError, WisecrowdError
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.inference import priors
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.storage.models import index_digest
 from wisecrowd.storage.saved_methods import PRIORS, load, save
 
@@ -282,21 +282,3 @@ def test_damaged_findings_are_refused(change, reason, tmp_path):
     (tmp_path / "model" / "model.json").write_text(json.dumps(index))
     with pytest.raises(DataError, match=reason):
         load(tmp_path / "model")
-
-
-def test_priors_of_earlier_versions_are_loaded(tmp_path):
-    """Model files name a prior by its class, and two classes had other names."""
-    prior = priors.MixturePrior([priors.OneCoinPrior(3, 1), priors.Discrete([0.5, 0.2])])
-    save(
-        MeanField(prior=prior).fit(np.array([[0, 0, 1], [1, 1, 0], [0, 0, 0]])), tmp_path / "model"
-    )
-    path = tmp_path / "model" / "model.json"
-    text = path.read_text(encoding="utf-8")
-    earlier = text.replace('"MixturePrior"', '"Mixture"').replace('"OneCoinPrior"', '"OneCoin"')
-    assert earlier.count('"OneCoin"') == text.count('"OneCoinPrior"') > 0
-    index = json.loads(earlier)
-    index["digest"] = index_digest(index)
-    path.write_text(json.dumps(index), encoding="utf-8")
-    back = load(tmp_path / "model").prior
-    assert isinstance(back, priors.MixturePrior)
-    assert back.parts[0] == priors.OneCoinPrior(3, 1)

@@ -10,7 +10,13 @@ import pytest
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.settings import current_settings
 from wisecrowd.storage.atomic import atomic_write
-from wisecrowd.storage.work_folder import MARK, WorkFolder, clear_files, listed_temporaries
+from wisecrowd.storage.work_folder import (
+    MARK,
+    WorkFolder,
+    clear_files,
+    listed_temporaries,
+    only_writer,
+)
 
 OWN = re.compile(r"passes/pass-\d+")
 
@@ -119,3 +125,22 @@ def test_the_outermost_list_counts(tmp_path):
             assert not (tmp_path / "inner").exists()
             assert (tmp_path / "outer").exists()
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_a_second_writer_is_refused_and_nothing_is_left(tmp_path):
+    place = tmp_path / "crowd.pack"
+    with only_writer(place):
+        with pytest.raises(DataError, match="Another run writes"), only_writer(place):
+            pass
+        with only_writer(tmp_path / "other.pack"):
+            pass
+    with pytest.raises(ValueError, match="inside"), only_writer(place):
+        raise ValueError("inside")
+    with only_writer(place):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_root_of_the_file_system_is_no_place():
+    with pytest.raises(DataError, match="is the root of the file system"), only_writer(Path("/")):
+        pass

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import wisecrowd as wc
-from wisecrowd.engines.pack_summary import read_summary
 from wisecrowd.io.tables import write_table
+from wisecrowd.packs.summary import read_summary
 
 SUMMARY = "pack.json"
 METHODS = {

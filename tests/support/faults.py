@@ -35,7 +35,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 import wisecrowd
 from wisecrowd.cli import main
-from wisecrowd.storage import renaming
+from wisecrowd.storage import atomic
 
 Kind = Literal[
     "kill", "kill at byte", "kill after", "full", "full at byte", "memory", "memory limit"
@@ -172,7 +172,7 @@ class _Steps:
     def watch(self) -> None:
         sys.addaudithook(self._event)
         os.fsync = self._counted(os.fsync, needs_room=True)
-        renaming.exchange = self._counted(renaming.exchange, needs_room=False)
+        atomic.exchange = self._counted(atomic.exchange, needs_room=False)
 
     def _counted(self, function: Callable[..., Any], needs_room: bool) -> Callable[..., Any]:
         def counted(*given: Any) -> Any:

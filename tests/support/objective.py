@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import get_method, method_names
-from wisecrowd.testing.foundation import Floats, Make, with_params
+from wisecrowd.core.types import Floats
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.testing.foundation import Make, with_params
 
 LIMIT = 1e-300  # where a method's own logarithm of zero ends
 

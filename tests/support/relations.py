@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.testing.crowds import class_names
-from wisecrowd.testing.foundation import Make, dense, short_run, tied
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.testing.foundation import Make, class_names, dense, short_run, tied
 
 Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 

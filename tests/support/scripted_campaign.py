@@ -15,6 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from wisecrowd.acquire import campaign as campaigns
 from wisecrowd.acquire.campaign import Campaign, Query
 from wisecrowd.acquire.loop_folder import LoopFolder, only_loop
 
@@ -47,7 +50,10 @@ def take_files(folder: Path, kill_at: int | None = None) -> int:
 
 
 def _counted(work: Callable[[], None], kill_at: int | None) -> int:
-    """Count SQL statements and renames of files, and die before one of them."""
+    """Count SQL statements and renames of files, and die before one of them.
+
+    Refits that are due are one transaction, so that the count does not depend on the clock.
+    """
     count = 0
 
     def counted(*_: Any) -> None:
@@ -56,7 +62,7 @@ def _counted(work: Callable[[], None], kill_at: int | None) -> int:
         if count == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    originals: Any = sqlite3.connect, os.replace
+    originals: Any = sqlite3.connect, os.replace, campaigns.CATCH_UP_SECONDS
 
     def connect(*given: Any, **options: Any) -> sqlite3.Connection:
         made: sqlite3.Connection = originals[0](*given, **options)
@@ -68,11 +74,11 @@ def _counted(work: Callable[[], None], kill_at: int | None) -> int:
         originals[1](*given, **options)
         counted()
 
-    sqlite3.connect, os.replace = connect, rename
+    sqlite3.connect, os.replace, campaigns.CATCH_UP_SECONDS = connect, rename, np.inf
     try:
         work()
     finally:
-        sqlite3.connect, os.replace = originals
+        sqlite3.connect, os.replace, campaigns.CATCH_UP_SECONDS = originals
     return count
 
 

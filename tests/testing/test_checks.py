@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import random
+import re
 import sys
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 from unittest import SkipTest
 
 import numpy as np
@@ -14,15 +15,19 @@ import pytest
 from scipy.sparse import issparse
 
 from wisecrowd import kernels, testing
-from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
-from wisecrowd.aggregation.classes.majority_vote import MajorityVote
+from wisecrowd.aggregation import DawidSkene, MajorityVote
 from wisecrowd.core.aggregator import Tags
-from wisecrowd.core.exceptions import WisecrowdWarning
+from wisecrowd.core.exceptions import DataError, WisecrowdWarning
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.engines.threads import get_threads
-from wisecrowd.inference.label_law import ConfusionLaw
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.label_law import ConfusionLaw
+from wisecrowd.kinds.classes.prior import TaskPrior
 from wisecrowd.testing import CHECKS, check_aggregator, maker
+from wisecrowd.testing.contract import check_parameter_ranges, unsound_parameters
+from wisecrowd.testing.crowds import simulated
+from wisecrowd.testing.degenerate import single_labels
 from wisecrowd.testing.foundation import check
 
 
@@ -436,10 +441,7 @@ def test_the_same_checks_pass_without_the_break(name):
     named(name)(maker(DawidSkene))
 
 
-MODULES = (
-    "invariance", "refitting", "behaviour", "prior_checks", "degenerate", "contract",
-    "parameter_ranges", "good_crowds", "few_labels", "humility",
-)  # fmt: skip
+MODULES = ("invariance", "behaviour", "prior_checks", "degenerate", "contract", "humility")
 
 
 def test_all_checks_are_listed_once():
@@ -484,3 +486,63 @@ def test_what_wisecrowd_has_to_say_is_no_failure():
         warnings.warn("worth knowing", WisecrowdWarning, stacklevel=1)
 
     check_warning(maker(DawidSkene))
+
+
+# Workers have parameters for each class that nothing ties to agreement with others.
+CHANGES_SINGLE_LABELS = {"confusion-vector", "minimax-entropy"}
+# The likelihood has equally good optima in which either worker is right.
+PREFERS_A_WORKER = {"mace", "coupled-tensor"}
+
+
+@pytest.mark.parametrize("name", sorted(set(method_names()) - CHANGES_SINGLE_LABELS))
+def test_single_labels_are_the_result(name):
+    for n_classes in (2, 4):
+        for accuracy in (1.0, 0.8):
+            for labels in single_labels(n_classes, accuracy):
+                try:
+                    fitted = get_method(name)().fit(labels)
+                except DataError:  # a method for two classes
+                    assert n_classes > 2
+                    continue
+                np.testing.assert_array_equal(fitted.labels_, labels.label)
+
+
+@pytest.mark.parametrize("name", sorted(set(method_names()) - PREFERS_A_WORKER))
+@pytest.mark.parametrize("given", [[[0, 1]], [[0, 1], [0, 1]], [[0, 1], [1, 0]]], ids=str)
+def test_one_against_one_is_a_tie(name, given):
+    fitted = get_method(name)().fit(CrowdLabels.from_matrix(given))
+    np.testing.assert_allclose(np.asarray(fitted.probas_), 0.5, atol=0.02)
+    assert fitted.ties_.all() or fitted.tags().stochastic
+
+
+LABELS = simulated(12, 4, 2, 3).labels
+X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
+FEW = {"epochs": 1, "rounds": 1, "steps": 1, "module": "linear"}
+
+
+@pytest.mark.filterwarnings("ignore::wisecrowd.core.exceptions.WisecrowdWarning")
+@pytest.mark.parametrize("name", method_names("learning"))
+def test_learners_take_no_parameter_that_breaks_them(name):
+    cls = get_method(name, "learning")
+    few = {field.name: FEW[field.name] for field in fields(cls) if field.name in FEW}
+    assert list(unsound_parameters(cls(**few), _fit)) == []
+
+
+def _fit(learner):
+    if learner.get_params(deep=False).get("checkpoint") is not None:
+        learner.checkpoint = None  # a path may be anything
+    return learner.fit(X, LABELS)
+
+
+def test_the_check_notices_what_it_is_for():
+    class Lax(MajorityVote):
+        """A vote that checks nothing."""
+
+        def _validate_parameters(self):
+            pass
+
+    with pytest.raises(AssertionError, match="smoothing="):
+        check_parameter_ranges(maker(Lax))
+    faults = "; ".join(unsound_parameters(Lax(), lambda method: method.fit(LABELS)))
+    assert re.search(r"smoothing=inf: .*smoothing=None: TypeError", faults)
+    check_parameter_ranges(maker(DawidSkene))

@@ -48,10 +48,11 @@ def test_a_kind_without_the_finding_is_noticed(method):
     [
         (SharedTwoCoin, "probas", lambda p: np.round(p + 0.01)),
         (BSC, "confidence", lambda p: np.ones_like(p)),
+        (BSC, "marginals", lambda p: np.eye(p.shape[1])[p.argmax(axis=1)]),
         (BoxConsensus, "confidence", lambda p: np.ones_like(p)),
         (Rover, "word_confidence", lambda p: np.ones_like(p)),
         (MaskVote, "value", lambda p: np.ceil(p)),
-        (GaussianEM, "high", lambda p: p - 3),
+        (GaussianEM, "high", lambda p: np.minimum(p, 9.0)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

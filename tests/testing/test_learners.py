@@ -9,8 +9,8 @@ import pytest
 
 from wisecrowd.learning import Raykar
 from wisecrowd.testing import learners
+from wisecrowd.testing.foundation import same_value
 from wisecrowd.testing.learners import LEARNER_CHECKS
-from wisecrowd.testing.refitting import same_value
 
 former = []
 

@@ -12,7 +12,7 @@ from scipy.stats import t as student
 import wisecrowd as wc
 from wisecrowd import simulate
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.truth import anchored_workers, workers
 from wisecrowd.truth.intervals import unseen_shares, wilson_interval
 

@@ -1,10 +1,14 @@
-"""The answers of a campaign as arrays, kept in step with its database.
+"""The answers of a campaign and the refits to them: arrays in step with its database.
 
-Codes are in the order of arrival, so that those of an earlier state never change.
+Answers are checked and stored once, and end the lease of their query. Codes are in the order of
+arrival, so that those of an earlier state never change. Each refit depends on the answers before it
+only.
 """
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,18 +16,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.acquire.campaign_ids import IdList
-from wisecrowd.acquire.campaign_store import CampaignStore
+from wisecrowd.acquire.campaign_input import IdList, check_length, id_text
+from wisecrowd.acquire.campaign_store import CampaignStore, checked_gains, damaged
 from wisecrowd.acquire.history import History, NewAnswers, RoundRecord
 from wisecrowd.acquire.shrunken_models import CrowdBelief, fit_beliefs
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.task_prior import TaskPrior, as_task_prior
-
-Longs = NDArray[np.int64]
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.messages.descriptions import describe_ids, suggestion
+from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.types import Codes, Longs
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.prior import TaskPrior, as_task_prior
 
 TABLES = ("tasks", "workers", "classes")
 WITHDRAWN = -1  # label of an answer that was taken back
 LEFT_OUT = -2  # label of an answer that does not count: the one before it does
+Answer = tuple[Any, Any, Any, Any, Any]  # task, worker, label, timestamp, key of the delivery
+ROUNDS = 40  # later, a refit adds this part of the answers before it: 30 to 50 are enough
 
 
 class AnswerLog:
@@ -164,13 +172,15 @@ class AnswerLog:
         last = np.ones(len(key), dtype=bool)
         last[:-1] = key[1:] != key[:-1]
         rows = order[last & (label[order] != WITHDRAWN)]
+        # The classes after n answers: those declared, and those used.
+        n_classes = max(self.n_declared, int(self._answers[:n, 2].max(initial=-1)) + 1)
         return CrowdLabels(
             task[rows].astype(np.int32),
             worker[rows].astype(np.int32),
             label[rows].astype(np.int32),
             _array(self.ids["tasks"]),
             _array(self.ids["workers"]),
-            _array(self.ids["classes"][: self._n_classes(n)]),
+            _array(self.ids["classes"][:n_classes]),
         )
 
     def usable_labels(self) -> CrowdLabels:
@@ -187,10 +197,6 @@ class AnswerLog:
             names["classes"][now.label],
             **known,
         )
-
-    def _n_classes(self, n: int) -> int:
-        """Return the classes after ``n`` answers: those declared, and those used."""
-        return max(self.n_declared, int(self._answers[:n, 2].max(initial=-1)) + 1)
 
     def _prior(self, labels: CrowdLabels, gold: NDArray[np.int32]) -> TaskPrior:
         known = self.padded(gold)
@@ -227,3 +233,161 @@ def _array(values: list[Any]) -> NDArray[Any]:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+class AnswerIntake:
+    """What happens to an answer that arrives.
+
+    Parameters
+    ----------
+    store, log : CampaignStore, AnswerLog
+    settings : mapping
+        Of the campaign.
+    """
+
+    def __init__(self, store: CampaignStore, log: AnswerLog, settings: dict[str, Any]) -> None:
+        self._store, self._log, self._settings = store, log, settings
+
+    def add(self, task: Any, worker: Any, label: Any, timestamp: Any, id: Any) -> bool:
+        """Store an answer inside a transaction; return whether it is new."""
+        key = None if id is None else id_text(id)
+        if key is not None:
+            check_length(key, "key")
+        if key is not None and self._store.rows("SELECT 1 FROM answers WHERE key = ?", (key,)):
+            return False
+        i = self.task_code(task)
+        j = self._log.code("workers", worker)
+        k = None if label is None else self._class_code(label)
+        last = self._store.rows(
+            "SELECT label FROM answers WHERE task = ? AND worker = ? ORDER BY row DESC LIMIT 1",
+            (i, j),
+        )
+        if (last and last[0][0] == k and key is None) or (not last and k is None):
+            return False
+        lease = self._store.rows(
+            "SELECT query FROM leases JOIN queries ON query = id "
+            "WHERE task = ? AND (worker = ? OR worker IS NULL) ORDER BY worker IS NULL, id LIMIT 1",
+            (i, j),
+        )
+        price = self._settings["cost"].get(id_text(worker), 1.0)
+        self._store.run(
+            "INSERT INTO answers (key, task, worker, label, cost, timestamp, asked) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (key, i, j, k, price, timestamp, int(bool(lease))),
+        )
+        if lease:
+            self._store.run("DELETE FROM leases WHERE query = ?", lease[0])
+        return True
+
+    def task_code(self, task: Any) -> int:
+        """Return the code of a task; a new one joins a campaign that is open to it."""
+        known = self._log.find("tasks", task)
+        if known is not None:
+            return known
+        if not self._settings["open_tasks"]:
+            hint = suggestion(task, self._log.ids["tasks"])
+            raise DataError(
+                f"Task {task!r}{hint} is not in the campaign; correct it, or start the campaign "
+                f"with {for_reader('open_tasks=True', '--open')}."
+            )
+        return self._log.code("tasks", task)
+
+    def _class_code(self, label: Any) -> int:
+        known = self._log.find("classes", label)
+        if known is not None:
+            return known
+        if self._settings["closed"]:
+            ids = self._log.ids["classes"]
+            raise DataError(
+                f"Label {label!r}{suggestion(label, ids)} is not among the classes "
+                f"({describe_ids(ids)}); correct it."
+            )
+        return self._log.code("classes", label)
+
+
+class CampaignRounds:
+    """Refits so far, in memory and in the database.
+
+    Parameters
+    ----------
+    store, log : CampaignStore, AnswerLog
+    model : "auto", "one-coin" or "confusion"
+    every : int
+        Least number of answers between refits.
+    questions, scoring : (n_tasks,) int
+        Gold in the fits and gold held out from them, -1 elsewhere.
+
+    Attributes
+    ----------
+    history : History
+    covered : int
+        Answers that the latest fit has used.
+    """
+
+    def __init__(
+        self,
+        store: CampaignStore,
+        log: AnswerLog,
+        model: Any,
+        every: int,
+        questions: Codes,
+        scoring: Codes,
+    ) -> None:
+        self._store, self._log, self._model, self._every = store, log, model, every
+        self._questions, self._scoring = questions, scoring
+        self.history = History(model)
+        self.covered = 0
+        self._load()
+
+    def _load(self) -> None:
+        history = self.history
+        rows = self._store.rows(
+            "SELECT n_answers, gains, changed, expected, gold FROM rounds ORDER BY n_answers"
+        )
+        if rows and rows[-1][0] > self._log.n_answers:
+            raise damaged(self._store, "a round has used answers that are missing")
+        for n, gains, changed, *scores in rows:
+            found = checked_gains(self._store, gains, changed, len(self._log.ids["tasks"]))
+            tasks = np.frombuffer(changed, dtype="<i8").astype(np.int64)
+            history.records.append(RoundRecord(n, found, tasks, *scores))
+        if history.records:
+            last = history.records[-1]
+            history.gains = dict(last.gains)
+            self.covered = last.n_answers
+            history.beliefs = self._log.beliefs(self.covered, self._questions, self._model)
+
+    def advance(self, seconds: float = float("inf")) -> bool:
+        """Refit round by round, inside a transaction; return whether refits are still due.
+
+        No refit begins after ``seconds``. Each depends on the answers before it alone, so that it
+        does not matter in how many transactions they happen.
+        """
+        deadline = time.monotonic() + seconds
+        while (last := self._next()) <= self._log.n_answers:
+            if time.monotonic() >= deadline:
+                return True
+            self._log.observe(self.history, self.covered, last, self._questions)
+            record = self.history.scored(self._scoring)
+            changed = record.changed.astype("<i8").tobytes()
+            self._store.run(
+                "INSERT OR IGNORE INTO rounds VALUES (?, ?, ?, ?, ?)",
+                (last, json.dumps(record.gains), changed, record.expected, record.gold),
+            )
+            self.covered = last
+        return False
+
+    def _next(self) -> int:
+        """Return the number of answers at which the next refit is due."""
+        return self.covered + max(self._every, self.covered // ROUNDS)
+
+    @contextmanager
+    def restored_on_error(self) -> Iterator[None]:
+        """Run a block; if it fails, the refits are as before it."""
+        history = self.history
+        state = dict(history.gains), len(history.records), list(history.beliefs), self.covered
+        try:
+            yield
+        except BaseException:
+            history.gains, n_records, history.beliefs, self.covered = state
+            del history.records[n_records:]
+            raise

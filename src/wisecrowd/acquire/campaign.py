@@ -13,22 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.acquire.answer_intake import Answer, AnswerIntake
-from wisecrowd.acquire.answer_log import AnswerLog
-from wisecrowd.acquire.campaign_checks import checked_settings
-from wisecrowd.acquire.campaign_ids import check_together, id_text
+from wisecrowd.acquire.answer_log import Answer, AnswerIntake, AnswerLog, CampaignRounds
 from wisecrowd.acquire.campaign_input import (
     answer_rows,
+    check_together,
     checked_prices,
     class_list,
     digest_of,
     distinct,
+    id_text,
 )
-from wisecrowd.acquire.campaign_rounds import CampaignRounds
-from wisecrowd.acquire.campaign_store import CampaignStore
-from wisecrowd.acquire.gold_questions import split_gold
-from wisecrowd.acquire.history import RoundRecord
-from wisecrowd.acquire.stop_rule import StopReport, check_target
+from wisecrowd.acquire.campaign_store import CampaignStore, checked_settings
+from wisecrowd.acquire.history import RoundRecord, StopReport, check_target
+from wisecrowd.acquire.rounds import split_gold
 from wisecrowd.acquire.suggesting import (
     MOST_QUERIES,
     AskingRules,
@@ -38,16 +35,11 @@ from wisecrowd.acquire.suggesting import (
     stop_report,
     task_list,
 )
-from wisecrowd.core.exceptions import (
-    DataError,
-    ParameterError,
-    WisecrowdError,
-    WisecrowdWarning,
-)
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError, WisecrowdWarning
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.registry import get_method
+from wisecrowd.kinds.classes.container import CrowdLabels
 
 LEASE_SECONDS = 3600.0
 CATCH_UP_SECONDS = 0.01  # after which the answers that have arrived have their turn

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
+from wisecrowd.core.types import Floats, Longs
 
 MOST_WORKERS = 64  # workers compared for one task; of more, these are drawn at random
 SPARE_TASKS = 64  # tasks looked at beyond twice the number of queries
@@ -113,7 +112,8 @@ class OpenPairs:
         if self.capacity is not None:
             workers = workers[self.capacity[workers] > 0]
         if not len(workers) or not len(best):
-            return _no_pairs()
+            none = np.empty(0, dtype=np.int64)
+            return Pairs(none, none, none)
         if len(workers) <= MOST_WORKERS:
             task = np.repeat(best, len(workers))
             worker = np.tile(workers, len(best))
@@ -211,8 +211,3 @@ def _top(preference: Floats, n: int, rng: np.random.Generator) -> Longs:
 
 def _as_pairs(task: Longs, worker: Longs) -> Pairs:
     return Pairs(task, worker, np.full(len(task), -1))
-
-
-def _no_pairs() -> Pairs:
-    empty = np.empty(0, dtype=np.int64)
-    return Pairs(empty, empty, empty)

@@ -6,10 +6,14 @@ An answer on a task that had a label is predicted before it is used,
 
 against the habit :math:`h_j` of its worker: the worker's label frequencies with 4 pseudo-counts of
 the overall ones. While the sum of these advantages is not positive, the model drives no choice.
+
+When to stop asking follows from it: labels no longer change. A budget, a target, or nothing left to
+ask are further reasons.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,22 +21,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.acquire.shrunken_models import AveragePosterior, CrowdBelief, fit_beliefs
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.task_prior import TaskPrior
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.integer[Any]]
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.parameter_checks import check_number
+from wisecrowd.core.types import Floats, Ints
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.prior import TaskPrior
 
 HABIT = 4.0  # pseudo-counts of the overall label frequencies in a worker's habit
 LARGEST_TABLE = 20_000_000  # worker × label counts kept as an array; beyond that, only those needed
+LEAST_WINDOW, WINDOW_SHARE = 50, 0.1  # answers of the window: at least these, per task these
+LEAST_LABELS = 2.0  # answers per task before labels can count as settled
+LEAST_GOLD = 30  # held-out gold tasks that a target needs
+Z = 1.959963984540054  # 95 %
 
 
 class NewAnswers(NamedTuple):
     """Answers in the order of arrival, as codes (n,)."""
 
-    task: Codes
-    worker: Codes
-    label: Codes
+    task: Ints
+    worker: Ints
+    label: Ints
 
 
 class RoundRecord(NamedTuple):
@@ -122,7 +130,7 @@ class History:
             changed = np.flatnonzero((old.label >= 0) & (now >= 0) & (old.label != now))
         self.records.append(RoundRecord(n_answers, dict(self.gains), changed))
 
-    def scored(self, gold: Codes) -> RoundRecord:
+    def scored(self, gold: Ints) -> RoundRecord:
         """Add mean confidence and accuracy on held-out gold (codes, -1 for none) to the last."""
         driving, average = self.belief, self.average
         if driving is not None and average is not None and (driving.label >= 0).any():
@@ -146,7 +154,7 @@ class History:
             self.gains[one.name] = self.gains.get(one.name, 0.0) + advantage
 
 
-def habit_of(labels: CrowdLabels, worker: Codes, label: Codes) -> Floats:
+def habit_of(labels: CrowdLabels, worker: Ints, label: Ints) -> Floats:
     """Return the probability (n,) of some labels by the habits of their workers.
 
     Examples
@@ -169,7 +177,111 @@ def habit_of(labels: CrowdLabels, worker: Codes, label: Codes) -> Floats:
     return np.asarray((count + HABIT * overall[label]) / (total + HABIT))
 
 
-def gold_score(label: Codes, truth: Codes) -> tuple[int, int]:
+def gold_score(label: Ints, truth: Ints) -> tuple[int, int]:
     """Return (right, scored) over held-out gold tasks that have answers; codes, -1 for none."""
     scored = (label >= 0) & (truth >= 0)
     return int((label[scored] == truth[scored]).sum()), int(scored.sum())
+
+
+@dataclass(frozen=True)
+class StopReport:
+    """Whether to stop asking, and why.
+
+    Attributes
+    ----------
+    reason : str or None
+        "flips", "budget", "target", "max_labels", "nothing left", or None: go on.
+    answers : int
+        Answers so far.
+    cost : float
+        Their cost.
+    flips : float or None
+        Tasks whose label changed over the latest window, per answer; None before the first window.
+    predictive_gain : float
+        Sum of advantages of the driving model over habit, in nats.
+    gold_accuracy : float or None
+        Accuracy on held-out gold tasks that have answers.
+    """
+
+    reason: str | None
+    answers: int
+    cost: float
+    flips: float | None
+    predictive_gain: float
+    gold_accuracy: float | None = None
+
+    @property
+    def stop(self) -> bool:
+        """Whether there is a reason to stop."""
+        return self.reason is not None
+
+
+def window_of(n_tasks: int) -> int:
+    """Return the least number of answers over which label changes are counted."""
+    return max(LEAST_WINDOW, int(np.ceil(WINDOW_SHARE * n_tasks)))
+
+
+def flips(records: Sequence[RoundRecord], window: int) -> float | None:
+    """Return changed tasks per answer over the latest ``window`` answers or a little more.
+
+    A task counts once, however often its label changed. None if fewer answers were observed.
+
+    Examples
+    --------
+    >>> some = np.array([3, 4])
+    >>> records = [RoundRecord(10, {}, some[:0]), RoundRecord(30, {}, some), RoundRecord(60, {}, some)]
+    >>> flips(records, 50)
+    0.04
+    """  # noqa: E501
+    if not records:
+        return None
+    last = records[-1].n_answers
+    for start in range(len(records) - 2, -1, -1):
+        if last - records[start].n_answers >= window:
+            changed = [record.changed for record in records[start + 1 :]]
+            return len(np.unique(np.concatenate(changed))) / (last - records[start].n_answers)
+    return None
+
+
+def labels_settled(
+    records: Sequence[RoundRecord], n_tasks: int, n_answers: int, stop: float | None
+) -> tuple[bool, float | None]:
+    """Return whether labels have stopped changing, and the flips per answer."""
+    rate = flips(records, window_of(n_tasks))
+    if stop is None or rate is None or n_answers < LEAST_LABELS * n_tasks:
+        return False, rate
+    return rate < stop, rate
+
+
+def check_stop(stop: Any) -> None:
+    """Require None or a rate of changes per answer."""
+    if stop is not None:
+        check_number("stop", stop, 0.0, 1.0)
+
+
+def wilson_lower(n_right: int, n: int) -> float:
+    """Return the lower end of Wilson's 95 % interval of a share.
+
+    Examples
+    --------
+    >>> round(wilson_lower(27, 30), 3)
+    0.744
+    """
+    if n == 0:
+        return 0.0
+    share = n_right / n
+    centre = share + Z**2 / (2 * n)
+    spread = Z * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
+    return float((centre - spread) / (1 + Z**2 / n))
+
+
+def check_target(target: float | None, n_gold: int) -> None:
+    """Require enough held-out gold tasks for a target of accuracy."""
+    if target is None:
+        return
+    check_number("target", target, 0.0, 1.0)
+    if n_gold < LEAST_GOLD:
+        raise ParameterError(
+            f"target needs at least {LEAST_GOLD} held-out gold tasks, and there are {n_gold}; give "
+            "more gold or leave out target."
+        )

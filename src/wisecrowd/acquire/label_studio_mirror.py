@@ -16,8 +16,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from wisecrowd.acquire.campaign import Campaign
-from wisecrowd.acquire.campaign_checks import damaged
-from wisecrowd.acquire.campaign_ids import id_text
+from wisecrowd.acquire.campaign_input import id_text
+from wisecrowd.acquire.campaign_store import damaged
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.messages.option_spelling import for_reader

@@ -22,14 +22,13 @@ import numpy as np
 from wisecrowd.acquire.campaign import Campaign
 from wisecrowd.acquire.campaign_store import CampaignError
 from wisecrowd.core.exceptions import DataError, WisecrowdError
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.io.misreadings import ACCEPTABLE
 from wisecrowd.io.tables import read
 from wisecrowd.io.writing import write_table
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.storage.atomic import atomic_write
-from wisecrowd.storage.folder_lock import held
 from wisecrowd.storage.manifest import file_sha256
-from wisecrowd.storage.work_folder import listed_temporaries
+from wisecrowd.storage.work_folder import held, listed_temporaries
 
 Note = Callable[[str], None]
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wisecrowd.acquire.candidates import Pairs
 from wisecrowd.acquire.rounds import Policy, RoundState, Scores
 from wisecrowd.acquire.shrunken_models import STRETCH, entropy
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.messages.descriptions import describe_value, suggestion
-
-Floats = NDArray[np.float64]
+from wisecrowd.core.types import Floats
 
 EXPLORING = 100  # first queries of epsilon-greedy, of which half are at random
 EARLY, LATE = 0.5, 0.05  # shares of random queries

@@ -12,26 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.acquire.candidates import LoggedPairs
-from wisecrowd.acquire.history import History, NewAnswers
+from wisecrowd.acquire.history import History, NewAnswers, labels_settled
 from wisecrowd.acquire.policies import get_policy
 from wisecrowd.acquire.rounds import Policy, RoundState, choose
 from wisecrowd.acquire.shrunken_models import MODELS, check_model, fit_beliefs
-from wisecrowd.acquire.stop_rule import labels_settled
 from wisecrowd.core.aggregator import Aggregator
+from wisecrowd.core.arrow import as_frame, frame_library
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.frames import as_frame, frame_library
-from wisecrowd.core.gold import as_truth
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_value
 from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import choose_labels
-from wisecrowd.core.task_prior import TaskPrior, class_prior
+from wisecrowd.core.types import Floats, Mask
 from wisecrowd.inference.monitor import Progress, report
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.prior import TaskPrior, class_prior
+from wisecrowd.kinds.classes.truth import as_truth
 
 ALWAYS = ("random", "balanced")  # policies that every replay shows
 ROUNDS = 40  # refits over the whole log
@@ -137,7 +134,8 @@ def replay_columns(
     random_state: int,
 ) -> dict[str, NDArray[Any]]:
     """Return the columns of :func:`replay`."""
-    chosen = _all_policies(policies)
+    named = [policies] if isinstance(policies, str) else policies
+    chosen = [get_policy(name) for name in dict.fromkeys([*ALWAYS, *named])]
     shares = _checked_budgets(budgets)
     check_integer("n_seeds", n_seeds, 1, MOST_SEEDS)
     check_integer("n_rounds", n_rounds, 1, 100_000)
@@ -287,12 +285,6 @@ def worker_costs(cost: Any, data: CrowdLabels) -> Floats:
         if j >= 0:
             costs[j] = value
     return costs
-
-
-def _all_policies(policies: Sequence[str]) -> list[Policy]:
-    if isinstance(policies, str):
-        policies = [policies]
-    return [get_policy(name) for name in dict.fromkeys([*ALWAYS, *policies])]
 
 
 def _checked_budgets(budgets: Sequence[float]) -> list[float]:

@@ -1,24 +1,115 @@
-"""One round of queries: cover first, then the policy's choice, one query per task and pass."""
+r"""One round of queries: cover first, then the policy's choice, one query per task and pass.
+
+Some become gold questions, which check workers without their knowledge.
+
+The gate leaves out workers whom the others show to be poor, each judged without its own labels.
+
+.. math::
+    w = 1 - \frac{H(q_i^{-j})}{\log K}, \quad r_j = \sum w\, q_i^{-j}(y_{ij}), \quad n_j = \sum w,
+    \quad m_j = \frac{6 + r_j}{8 + n_j}, \quad
+    u_j = m_j + 2 \sqrt{\frac{m_j (1 - m_j)}{9 + n_j}}
+
+over the labels of worker j on tasks that others labelled too. A worker is surely poor if
+:math:`u_j < (\operatorname{median} m + 1/K) / 2`. Fitted accuracies are not used: a busy worker is
+the sole witness of its own early tasks, and a fit then overrates it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.acquire.candidates import NOBODY, Candidates, Pairs
-from wisecrowd.acquire.shrunken_models import CrowdBelief, TaskPosterior
-from wisecrowd.acquire.worker_gate import WorkerGate, worker_gate
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.acquire.shrunken_models import COIN, STRETCH, CrowdBelief, TaskPosterior, entropy
+from wisecrowd.core.exceptions import WisecrowdWarning
+from wisecrowd.core.types import Floats, Longs
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.kernels.posteriors import log_normalise
 
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
-
+POOR = 0.05  # factor of the score of a surely poor worker
+Z = 2.0  # standard errors of the upper end
 DIGITS = 12  # scores that agree to so many decimals are ties, whatever the rounding
 COVER = "cover: too few labels"
+SCREENING = 5  # first queries of a new worker
+WIDEST, NARROWEST = 2.0, 0.5  # bounds of the factor by which wide intervals are checked more often
+
+
+class WorkerGate(NamedTuple):
+    """How others judge each worker.
+
+    Attributes
+    ----------
+    mean : (n_workers,)
+        Shrunken share of labels on which the others agree.
+    upper : (n_workers,)
+        Upper end of an interval of two standard errors.
+    judged : (n_workers,)
+        Weight of the labels that could be judged.
+    poor : (n_workers,) bool
+        Whether the upper end is below the bar.
+    """
+
+    mean: Floats
+    upper: Floats
+    judged: Floats
+    poor: NDArray[np.bool_]
+
+    @property
+    def factor(self) -> Floats:
+        """(n_workers,) factor of the score of a query to each worker."""
+        return np.where(self.poor, POOR, 1.0)
+
+
+def worker_gate(
+    labels: CrowdLabels, belief: CrowdBelief, known: NDArray[np.bool_] | None = None
+) -> WorkerGate:
+    """Judge every worker by the others.
+
+    Parameters
+    ----------
+    labels : CrowdLabels
+    belief : CrowdBelief
+        A fit of the same labels.
+    known : (n_tasks,) bool, optional
+        Tasks with gold: a single label on them can be judged too.
+    """
+    K, J = labels.n_classes, labels.n_workers
+    right, judged = np.zeros(J), np.zeros(J)
+    shared = labels.labels_per_task >= 2
+    if known is not None:
+        shared = shared | known
+    rows = np.flatnonzero(shared[labels.task]) if K > 1 else np.empty(0, np.int64)
+    size = max(1, STRETCH // K)
+    for first in range(0, len(rows), size):
+        some = rows[first : first + size]
+        q, weight = _without_own(labels, belief, some)
+        worker = labels.worker[some]
+        agreed = weight * q[np.arange(len(some)), labels.label[some]]
+        right += np.bincount(worker, agreed, J)
+        judged += np.bincount(worker, weight, J)
+    mean = (COIN.a + right) / (COIN.a + COIN.b + judged)
+    upper = mean + Z * np.sqrt(mean * (1 - mean) / (COIN.a + COIN.b + 1 + judged))
+    seen = mean[judged > 0]
+    bar = (np.median(seen) + 1 / K) / 2 if len(seen) else 0.0
+    return WorkerGate(mean, upper, judged, upper < bar)
+
+
+def _without_own(
+    labels: CrowdLabels, belief: CrowdBelief, rows: NDArray[Any]
+) -> tuple[Floats, Floats]:
+    """Return the posterior (n, K) of each annotation's task without it, and its information."""
+    task, worker, label = labels.task[rows], labels.worker[rows], labels.label[rows]
+    K = labels.n_classes
+    own = belief.law.log_prob(label[:, None], np.arange(K), worker[:, None], task[:, None])
+    if labels.weight is not None:
+        own = own * labels.weight[rows, None]
+    q = log_normalise(np.log(np.maximum(belief.rows(task), 1e-300)) - own)[0]
+    return q, np.clip(1 - entropy(q) / np.log(K), 0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,3 +330,118 @@ def _joined(parts: list[Chosen]) -> Chosen:
     )
     score = np.concatenate([part.score for part in parts])
     return Chosen(pairs, score, [reason for part in parts for reason in part.reason])
+
+
+@dataclass
+class GoldQuestions:
+    """Which queries become gold questions, and which ones.
+
+    Attributes
+    ----------
+    gold : (n_tasks,) int
+        Classes of gold questions, -1 for other tasks.
+    share : float
+        Share of the queries after the screening; 0 means no gold questions at all.
+    asked : sorted (m,) int64
+        Keys ``task * n_workers + worker`` of all pairs with an answer or a lease.
+    n_before : (n_workers,) int
+        Answers and leases of each worker.
+    """
+
+    gold: NDArray[np.int32]
+    share: float
+    asked: Longs
+    n_before: Longs
+    _warned: bool = field(default=False, repr=False)
+
+    def place(self, chosen: Chosen, state: RoundState) -> Chosen:
+        """Replace some queries by gold questions, in their order.
+
+        A new worker gets gold questions first (screening); later a query becomes one with
+        probability ``share``, more often for workers whose accuracy is uncertain (ageing).
+        """
+        if self.share <= 0 or not (self.gold >= 0).any() or not len(chosen.score):
+            return chosen
+        if chosen.pairs.worker[0] == NOBODY:
+            return chosen
+        task, score, reason = chosen.pairs.task.copy(), chosen.score.copy(), list(chosen.reason)
+        before, rate = self.n_before.copy(), self._rates(state)
+        draws = state.rng.random(len(task))
+        taken: set[tuple[int, int]] = set()
+        for i, worker in enumerate(chosen.pairs.worker.tolist()):
+            screening = before[worker] < SCREENING
+            before[worker] += 1
+            if not (screening or draws[i] < rate[worker]):
+                continue
+            found = self._question(worker, taken, state)
+            if found is None:
+                self._warn()
+                continue
+            taken.add((found, worker))
+            task[i], score[i] = found, 0.0
+            reason[i] = "gold: screening" if screening else "gold: ageing"
+        return Chosen(Pairs(task, chosen.pairs.worker, chosen.pairs.row), score, reason)
+
+    def _rates(self, state: RoundState) -> Floats:
+        width = state.gate.upper - state.gate.mean
+        usual = np.median(width) if len(width) else 1.0
+        return np.asarray(self.share * np.clip(width / max(usual, 1e-12), NARROWEST, WIDEST))
+
+    def _question(self, worker: int, taken: set[tuple[int, int]], state: RoundState) -> int | None:
+        """Return a gold task that the worker has not seen, of the class it has seen least."""
+        n_workers = len(self.n_before)
+        tasks = np.flatnonzero(self.gold >= 0)
+        key = tasks * n_workers + worker
+        place = np.minimum(np.searchsorted(self.asked, key), max(len(self.asked) - 1, 0))
+        seen = self.asked[place] == key if len(self.asked) else np.zeros(len(tasks), dtype=bool)
+        seen |= np.array([(task, worker) in taken for task in tasks.tolist()], dtype=bool)
+        if seen.all():
+            return None
+        classes = self.gold[tasks]
+        n_classes = state.labels.n_classes
+        had = np.bincount(classes[seen], minlength=n_classes)
+        share = np.bincount(classes, minlength=n_classes) / len(tasks)
+        deficit = share * (seen.sum() + 1) - had
+        left = tasks[~seen]
+        sure = self._decided(left, state)
+        order = np.lexsort((left, -sure, -deficit[self.gold[left]].round(9)))
+        return int(left[order[0]])
+
+    def _decided(self, tasks: Longs, state: RoundState) -> Floats:
+        """Return the probability (n,) that the answers alone give to the known class."""
+        labels = state.labels
+        counts = labels.labels_per_task[tasks]
+        agreed = np.zeros(len(tasks))
+        for i, task in enumerate(tasks.tolist()):
+            some = slice(labels.indptr[task], labels.indptr[task + 1])
+            agreed[i] = np.count_nonzero(labels.label[some] == self.gold[task])
+        return np.asarray((agreed + 1) / (counts + labels.n_classes)).round(9)
+
+    def _warn(self) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                "A worker has seen every gold question; add gold, or its answers are no longer "
+                "checked.",
+                WisecrowdWarning,
+                stacklevel=2,
+            )
+
+
+def split_gold(
+    gold: NDArray[np.int32], target: Any, rng: np.random.Generator
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return (questions, scoring): gold in the fit and gold held out, each with -1 elsewhere.
+
+    Without a target no gold is held out. With one, half of the gold tasks are: they are asked about
+    like any task, and only score the labels.
+    """
+    known = np.flatnonzero(gold >= 0)
+    scoring = np.full_like(gold, -1)
+    if target is None or not len(known):
+        return gold, scoring
+    held = rng.permutation(known)[: (len(known) + 1) // 2]
+    questions = gold.copy()
+    questions[held] = -1
+    scoring[held] = gold[held]
+    return questions, scoring

@@ -3,47 +3,52 @@
 ``POST /next`` leases a query or repeats the open one, ``POST /answers`` stores answers and replies
 after the commit. ``POST /webhooks/label-studio`` makes ``label-studio watch`` look at once. Nothing
 that was sent is echoed. Starlette is imported when it is needed.
+
+A campaign does one thing at a time. Threads that wait for it would compete with the one that
+answers requests, and whoever is lucky is next; here requests wait in the event loop, in order.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wisecrowd._version import __version__
+from wisecrowd.acquire.answer_log import Answer
 from wisecrowd.acquire.campaign import Campaign, Query
-from wisecrowd.acquire.campaign_ids import LONGEST_ID, IdError
+from wisecrowd.acquire.campaign_input import LONGEST_ID, IdError
 from wisecrowd.acquire.campaign_store import CampaignError
 from wisecrowd.acquire.label_studio_mirror import Link, leave_hint, webhook_secret
-from wisecrowd.acquire.progress import Progress
-from wisecrowd.acquire.request_bodies import (
+from wisecrowd.acquire.service_guard import (
+    HEADERS,
     PIECE,
     SMALL,
+    Guard,
+    RateLimit,
     RefusedError,
+    SecretCheck,
+    bearer,
+    hosts_of,
     parse_json,
     read_body,
     require_json,
 )
-from wisecrowd.acquire.service_guard import (
-    HEADERS,
-    Guard,
-    RateLimit,
-    SecretCheck,
-    bearer,
-    hosts_of,
-)
-from wisecrowd.acquire.service_turns import Turns
 from wisecrowd.core.exceptions import DataError, MissingDependencyError, ParameterError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+Result = TypeVar("Result")
+
+MOST_TOGETHER = 1_000  # answers of one transaction, so that other requests have their turn
 MOST_ASKED = 100  # queries of one request
 LISTEN = ("127.0.0.1", 8765)
 WEBHOOKS, WEBHOOK_HEADER = "/webhooks/label-studio", "X-Wisecrowd-Secret"
@@ -53,6 +58,138 @@ PAGE_POLICY = (
     "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _WHOLE = re.compile(r"[0-9]{1,9}")
+MOST_ROWS = 100  # workers and open queries shown
+MOST_ROUNDS = 200
+NEXT = 10  # queries shown that would be asked next
+REST = 10.0  # pause after a computation, in times of its duration: answers wait for it
+
+
+class Delivery:
+    """Answers of one request, and what became of them."""
+
+    def __init__(self, answers: list[Answer]) -> None:
+        self.answers = answers
+        self.result: int | Exception | None = None
+
+
+class Turns:
+    """The queue of requests in front of a campaign.
+
+    Parameters
+    ----------
+    campaign : Campaign
+    """
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._campaign = campaign
+        self._turn = asyncio.Lock()  # wakes those who wait in their order
+        self._arrived: list[Delivery] = []
+
+    async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """Run work with the campaign in a thread, alone."""
+        async with self._turn:
+            return await asyncio.to_thread(work, *arguments)
+
+    async def store(self, answers: list[Answer]) -> int:
+        """Store answers, all or none; return how many are new, after the commit.
+
+        The first one whose turn it is stores what has arrived meanwhile in the same transaction: to
+        bring an answer to the disk takes longer than everything else.
+        """
+        mine = Delivery(answers)
+        self._arrived.append(mine)
+        async with self._turn:
+            while mine.result is None:
+                await asyncio.to_thread(self._store, self._taken())
+        if isinstance(mine.result, Exception):
+            raise mine.result
+        return mine.result
+
+    def _taken(self) -> list[Delivery]:
+        """Return what arrived first, at least one, and take it from the queue."""
+        n, size = 0, 0
+        for one in self._arrived:
+            size += len(one.answers)
+            if n and size > MOST_TOGETHER:
+                break
+            n += 1
+        taken, self._arrived = self._arrived[:n], self._arrived[n:]
+        return taken
+
+    def _store(self, deliveries: list[Delivery]) -> None:
+        """Store deliveries; whatever happens, each of them has a result."""
+        results: list[Any]
+        try:
+            results = self._campaign.tell_groups([one.answers for one in deliveries])
+        except CampaignError as error:
+            results = [error] * len(deliveries)
+        except Exception as error:
+            if len(deliveries) > 1:  # one of them is to blame
+                for one in deliveries:
+                    self._store([one])
+                return
+            results = [error]
+        for one, result in zip(deliveries, results, strict=True):
+            one.result = result
+
+
+class Progress:
+    """What the live page shows, computed at most a tenth of the time.
+
+    Parameters
+    ----------
+    campaign : Campaign
+    """
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._campaign = campaign
+        self._lock = threading.Lock()
+        self._shown: dict[str, Any] = {}
+        self._rest_until = float("-inf")
+
+    def now(self) -> dict[str, Any]:
+        """Return the progress, which may be a few computations old."""
+        with self._lock:
+            started = time.monotonic()
+            if started >= self._rest_until:
+                self._shown = progress_of(self._campaign)
+                ended = time.monotonic()
+                self._rest_until = ended + REST * (ended - started)
+            return self._shown
+
+
+def warm_up() -> None:
+    """Fit and show a tiny campaign: the first fit loads libraries, while answers would wait."""
+    with Campaign(["a", "b"], classes=[0, 1]) as tiny:
+        tiny.tell_many([(task, worker, 0) for task in "ab" for worker in "xy"])
+        progress_of(tiny)
+
+
+def progress_of(campaign: Campaign) -> dict[str, Any]:
+    """Return labels, cost, flips, confidence over time, workers and queries.
+
+    ``mean_confidence`` is the mean probability of the labels. Real crowds are often less accurate
+    than that; ``gold_accuracy`` is measured on held-out gold.
+    """
+    report = campaign.stop_report()
+    judged = campaign.judged_workers()
+    rounds = campaign.rounds()
+    return {
+        **asdict(report),
+        "tasks": campaign.n_tasks,
+        "labels": sum(one["labels"] for one in judged),
+        "budget": campaign.rules.budget,
+        "policy": campaign.rules.policy,
+        "mean_confidence": rounds[-1].expected if rounds else None,
+        "history": [
+            {"answers": one.n_answers, "changed": len(one.changed), "expected": one.expected,
+             "gold": one.gold}
+            for one in rounds[-MOST_ROUNDS:]
+        ],
+        "workers": sorted(judged, key=lambda one: (-one["labels"], str(one["worker"])))[:MOST_ROWS],
+        "queries": [one._asdict() for one in campaign.open_queries()[:MOST_ROWS]],
+        "next": [one._asdict() for one in campaign.preview(NEXT)],
+    }  # fmt: skip
 
 
 def make_app(

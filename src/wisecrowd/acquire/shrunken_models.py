@@ -21,28 +21,20 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_value, suggestion
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import choose_labels, dense_rows
-from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.core.types import Floats, Ints
 from wisecrowd.engines.memory import MemoryShards, in_memory, rows_into
-from wisecrowd.families.confusion import (
-    ConfusionParams,
-    ConfusionStats,
-    WorkerConfusionModel,
-    as_confusion,
-    dirichlet_update,
-)
-from wisecrowd.families.one_coin_em import CoinParams, CoinStats, OneCoinModel
-from wisecrowd.families.sparse_posterior import PosteriorMatrix, worker_weights
-from wisecrowd.inference.class_prior import log_shares
-from wisecrowd.inference.label_law import ConfusionLaw, LabelLaw, OneCoinLaw
 from wisecrowd.inference.priors import OneCoinPrior
-from wisecrowd.inference.start_posterior import Start
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.integer[Any]]
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.class_prior import log_shares
+from wisecrowd.kinds.classes.families.confusion import ConfusionParams, ConfusionStats, as_confusion
+from wisecrowd.kinds.classes.families.label_law import ConfusionLaw, LabelLaw, OneCoinLaw
+from wisecrowd.kinds.classes.families.posteriors import PosteriorMatrix, Start, worker_weights
+from wisecrowd.kinds.classes.methods.dawid_skene import WorkerConfusionModel, dirichlet_update
+from wisecrowd.kinds.classes.methods.one_coin import CoinParams, CoinStats, OneCoinModel
+from wisecrowd.kinds.classes.prior import TaskPrior
 
 COIN = OneCoinPrior(6.0, 2.0)  # pseudo-counts of correct and wrong labels
 ROW = 4.0  # pseudo-counts of a row, shaped like the pooled confusion matrix
@@ -61,7 +53,7 @@ class TaskPosterior:
         """Number of tasks and classes."""
         raise TypeError(f"{type(self).__name__} must define shape.")
 
-    def rows(self, task: Codes) -> Floats:
+    def rows(self, task: Ints) -> Floats:
         """Return the posteriors (n, n_classes) of some tasks."""
         raise TypeError(f"{type(self).__name__} must define rows.")
 
@@ -98,7 +90,7 @@ class CrowdBelief(TaskPosterior):
     probas : (n_tasks, n_classes), array or sparse
     law : LabelLaw
     label : (n_tasks,) int
-        Codes of the most probable classes, -1 for tasks without labels.
+        Ints of the most probable classes, -1 for tasks without labels.
     """
 
     name: str
@@ -112,11 +104,11 @@ class CrowdBelief(TaskPosterior):
         n, n_classes = self.probas.shape
         return n, n_classes
 
-    def rows(self, task: Codes) -> Floats:
+    def rows(self, task: Ints) -> Floats:
         """Return the posteriors (n, n_classes) of some tasks."""
         return dense_rows(self.probas[task])
 
-    def log_predictive(self, task: Codes, worker: Codes, label: Codes) -> Floats:
+    def log_predictive(self, task: Ints, worker: Ints, label: Ints) -> Floats:
         r"""Return :math:`\log \sum_k q_i(k) \theta_{jk}(y)` (n,) of answers not yet in the fit."""
         classes = np.arange(self.law.n_classes)
         found = np.empty(len(task))
@@ -143,7 +135,7 @@ class AveragePosterior(TaskPosterior):
         """Number of tasks and classes."""
         return self.beliefs[0].shape
 
-    def rows(self, task: Codes) -> Floats:
+    def rows(self, task: Ints) -> Floats:
         """Return the mean posteriors (n, n_classes) of some tasks."""
         return np.asarray(sum(one.rows(task) for one in self.beliefs) / len(self.beliefs))
 

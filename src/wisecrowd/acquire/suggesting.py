@@ -10,31 +10,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.acquire.candidates import NOBODY, OpenPairs
-from wisecrowd.acquire.gold_questions import GoldQuestions, split_gold
-from wisecrowd.acquire.history import History, NewAnswers, gold_score
-from wisecrowd.acquire.policies import get_policy
-from wisecrowd.acquire.replaying import worker_costs
-from wisecrowd.acquire.rounds import Chosen, RoundState, choose
-from wisecrowd.acquire.shrunken_models import check_model
-from wisecrowd.acquire.stop_rule import (
+from wisecrowd.acquire.history import (
+    History,
+    NewAnswers,
     StopReport,
     check_stop,
     check_target,
+    gold_score,
     labels_settled,
     wilson_lower,
 )
+from wisecrowd.acquire.policies import get_policy
+from wisecrowd.acquire.replaying import worker_costs
+from wisecrowd.acquire.rounds import Chosen, GoldQuestions, RoundState, choose, split_gold
+from wisecrowd.acquire.shrunken_models import check_model
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.gold import as_gold
 from wisecrowd.core.ids.encoding import encode, lookup
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_value, suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_integer, check_number
-from wisecrowd.core.task_prior import TaskPrior, as_number_table, as_task_prior
+from wisecrowd.core.types import Floats, Longs
 from wisecrowd.inference.monitor import stage
-
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.prior import TaskPrior, as_number_table, as_task_prior
+from wisecrowd.kinds.classes.truth import as_gold
 
 ROUNDS, FEW_ROUNDS = 20, 3  # refits over the answers so far; fewer for large crowds
 LARGE = 300_000  # answers

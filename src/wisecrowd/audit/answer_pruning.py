@@ -1,4 +1,9 @@
-"""Removal of workers from numbers, pairs and sequences, and its effect on held-out labels."""
+"""Removal of workers from numbers, pairs, sets and sequences, and its effect on held-out labels.
+
+A fifth of the annotations is hidden at a time, and ``judge_hidden`` in the module ``scorer`` of
+the kind gives their log-density. Unlike in comparisons of methods, some workers can be kept from
+the fit and from the score.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +13,81 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.held_out_answers import held_out_scores
-from wisecrowd.audit.plans import load, plan_of
-from wisecrowd.audit.pruning import Pruned
+from wisecrowd.audit.crowd_audit import plan_of
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.kinds import kind_of
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.messages.option_spelling import option
-from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.registry import get_method
+from wisecrowd.core.types import Floats, Mask
+from wisecrowd.kinds.classes.audit.pruning import Pruned
 
-Mask = NDArray[np.bool_]
+N_FOLDS = 5
+MOST = 100_000  # annotations above which one fold only is scored
+
+
+def held_out_scores(
+    data: Annotations,
+    method: Any,
+    scored: Mask | None = None,
+    visible_workers: Mask | None = None,
+    covered_by: Mask | None = None,
+) -> Floats | None:
+    """Return the log-density of each scored annotation, None if none can be held out.
+
+    Parameters
+    ----------
+    data : CrowdNumbers or CrowdPairs
+    method : unfitted method of the kind
+        It is fitted once per fold.
+    scored : (n_annotations,) bool, optional
+        Annotations to score; by default all whose task (item) stays visible.
+    visible_workers : (n_workers,) bool, optional
+        Workers whose labels the method may use. The judge uses the labels of the scored workers.
+    covered_by : (n_workers,) bool, optional
+        A number is scored if one of these workers has a visible label of its task.
+    """
+    fold = _folds(data)
+    wanted = np.ones(data.n_annotations, dtype=bool) if scored is None else scored
+    found = np.full(data.n_annotations, np.nan)
+    n_folds = 1 if data.n_annotations > MOST else N_FOLDS
+    judge: Any = kind_of(data).part("scorer")
+    for k in range(n_folds):
+        hidden = (fold == k) & wanted
+        usable = ~hidden if visible_workers is None else ~hidden & visible_workers[data.worker]
+        if not hidden.any() or not usable.any():
+            continue
+        answers = method._fit_without_checks(data.select_annotations(usable))
+        found[hidden] = judge.judge_hidden(data, answers, ~hidden & wanted, hidden)
+    covered = _covered(data, fold, wanted, covered_by)[fold < n_folds]
+    known = found[fold < n_folds]
+    keep = covered & np.isfinite(known)
+    return known[keep] if keep.any() else None
+
+
+def _folds(data: Annotations) -> NDArray[np.int64]:
+    """Return folds that are spread evenly within tasks, the same for the same data."""
+    place = np.arange(data.n_annotations) - data.indptr[data.task]
+    start = np.random.default_rng(0).permutation(data.n_tasks)
+    return np.asarray((place + start[data.task]) % N_FOLDS)
+
+
+def _covered(
+    data: Annotations, fold: NDArray[np.int64], wanted: Mask, covered_by: Mask | None
+) -> Mask:
+    """Return the annotations whose task keeps a visible label of one of the workers."""
+    if data.about_items:
+        return wanted
+    kept = np.ones(data.n_workers, dtype=bool) if covered_by is None else covered_by
+    counts = np.zeros((data.n_tasks, N_FOLDS))
+    use = kept[data.worker]
+    np.add.at(counts, (data.task[use], fold[use]), 1.0)
+    rest = counts.sum(axis=1)[data.task] - counts[data.task, fold]
+    return np.asarray(wanted & (rest > 0))
+
+
 FEWEST = 2  # minimum number of remaining workers
 
 
@@ -55,7 +122,7 @@ class RemovalEffect:
 def effect_of_removal(
     data: Annotations, removed: Mask, *, scored: Mask | None = None, other: Any = None
 ) -> RemovalEffect:
-    """Return what the removal of workers changes for the default method of the kind.
+    """Return what the removal of workers changes for the kind's method of refits.
 
     Parameters
     ----------
@@ -67,13 +134,14 @@ def effect_of_removal(
     other : unfitted method, optional
         Method to use after the removal, instead of the default one.
     """
-    made = get_method(kind_of(data).default_method)()
+    method = get_method(kind_of(data).default_of_refits())()
     keep = ~removed
     unknown = RemovalEffect(float("nan"), float("nan"))
     if keep.sum() < FEWEST:
         return unknown
     chosen = keep[data.worker] if scored is None else scored
     try:
+        made = method._fit_without_checks(data)._for_refit()  # what it chose, it keeps
         before = held_out_scores(data, made, chosen, covered_by=keep)
         after = held_out_scores(data, other or made, chosen, visible_workers=keep, covered_by=keep)
     except WisecrowdError:
@@ -134,7 +202,7 @@ def prune_answers(data: Annotations, removed: Mask | None, unlabelled: str) -> P
     gone = _accused(data) if removed is None else removed
     left = np.bincount(data.task[~gone[data.worker]], minlength=data.n_tasks)
     lost = (left == 0) & (data.labels_per_task > 0)
-    if lost.any() and unlabelled == "refuse" and not isinstance(data, CrowdPairs):
+    if lost.any() and unlabelled == "refuse" and not data.about_items:
         raise DataError(
             f"Without {int(gone.sum())} workers {int(lost.sum())} tasks "
             f"({describe_ids(data.tasks[lost])}) would have no labels; drop these tasks."
@@ -156,16 +224,15 @@ def _accused(data: Annotations) -> Mask:
     """Return the workers whom the part with spammers of this kind accuses."""
     plan = plan_of(data)
     name = "spammers" if "spammers" in plan.parts else "voters"
-    accused: Mask = load(plan.parts[name])(data, pruning=False).accused
+    accused: Mask = plan.parts[name](data, pruning=False).accused
     return accused
 
 
 def _changes(before: Annotations, after: Annotations) -> dict[str, NDArray[Any]]:
-    """Return the first answers of the default method, of items or tasks, before and after."""
-    method = get_method(kind_of(before).default_method)
+    """Return the first answers of the kind's method of refits, before and after."""
+    method = get_method(kind_of(before).default_of_refits())
     fits = [method()._fit_without_checks(data) for data in (before, after)]
-    items = isinstance(before, CrowdPairs)
-    tables = [one.main_columns() if items else one.task_columns() for one in fits]
+    tables = [one.main_columns() if before.about_items else one.task_columns() for one in fits]
     (name, ids), (column, values), *_ = tables[0].items()
     (_, kept), (_, new), *_ = tables[1].items()
     missing = None if values.dtype == object else np.nan

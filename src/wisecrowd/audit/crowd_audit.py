@@ -5,23 +5,52 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from wisecrowd.audit.evidence import with_examples
-from wisecrowd.audit.part import NotApplicable, Part, Table
-from wisecrowd.audit.plans import CLASSES, load, plan_of
-from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.annotations import NOBODY, Annotations
+from wisecrowd.core.answers import one_worker_finding, only_worker
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import SEVERITIES, Finding, check_severity
+from wisecrowd.core.kinds import Kind, all_kinds, kind_of
 from wisecrowd.core.messages.descriptions import suggestion
-from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.core.part import AuditPlan, NotApplicable, Part, Table
+from wisecrowd.kinds.classes.columns import as_crowd_labels
 
 if TYPE_CHECKING:
     from wisecrowd.core.aggregator import Aggregator
 
-PARTS = CLASSES.parts  # of an audit of classes; wisecrowd.audit.plans has those of all kinds
+
+def plan_of(data: Annotations) -> AuditPlan:
+    """Return the plan of an audit of these data.
+
+    Examples
+    --------
+    >>> from wisecrowd import CrowdNumbers
+    >>> "bias" in plan_of(CrowdNumbers.from_arrays(["t"], ["w"], [1.5])).parts
+    True
+    """
+    kind = kind_of(data)
+    plan = audit_plan(kind)
+    if plan is None:
+        known = [name for name, one in all_kinds().items() if one.has_part("audit")]
+        raise ParameterError(
+            f"There is no audit for {kind.name}; audits are for {', '.join(known)}."
+        )
+    return plan
+
+
+def audit_plan(kind: Kind) -> AuditPlan | None:
+    """Return the plan of an audit of a kind: ``PLAN`` in its part ``audit``; None without any."""
+    module = kind.part("audit.plan") or kind.part("audit")
+    return None if module is None else module.PLAN
+
+
+def notebook() -> Any:
+    """Return the module that draws in notebooks; reporting stands above audits."""
+    return importlib.import_module("wisecrowd.reporting.notebook")
 
 
 class Findings(Sequence[Finding]):
@@ -58,7 +87,7 @@ class Findings(Sequence[Finding]):
         return f"Findings({self._findings!r})"
 
     def _repr_html_(self) -> str:
-        text: str = importlib.import_module("wisecrowd.reporting.notebook").findings_html(self)
+        text: str = notebook().findings_html(self)
         return text
 
     def at_least(self, severity: str) -> Findings:
@@ -83,18 +112,20 @@ class Audit:
         ``audit["spammers"]`` is the same as ``audit.parts["spammers"]``.
     skipped : mapping of name to sentence
         Parts that were skipped, and the data that they lack.
+    general : findings about the whole crowd, which are of no part
     """
 
     labels: Any
     parts: Mapping[str, Part]
     skipped: Mapping[str, str] = field(default_factory=dict)
+    general: tuple[Finding, ...] = ()
 
     def __repr__(self) -> str:
         ids = ", ".join(dict.fromkeys(finding.id for finding in self.findings))
         return f"Audit of {self.labels!r}: {ids or 'nothing found'}"
 
     def _repr_html_(self) -> str:
-        text: str = importlib.import_module("wisecrowd.reporting.notebook").audit_html(self)
+        text: str = notebook().audit_html(self)
         return text
 
     def __getitem__(self, name: str) -> Any:
@@ -107,8 +138,8 @@ class Audit:
     @cached_property
     def findings(self) -> Findings:
         """All findings, most severe first, with rows of evidence."""
-        found = (found for part in self.parts.values() for found in part.findings())
-        return Findings(with_examples(found, self.labels, self.parts))
+        found = [found for part in self.parts.values() for found in part.findings()]
+        return Findings(with_examples([*self.general, *found], self.labels, self.parts))
 
     def tables(self) -> dict[str, Table]:
         """Return the tables of all parts by name."""
@@ -170,15 +201,25 @@ def audit_crowd(
     known = labels if isinstance(labels, Annotations) else as_crowd_labels(labels)
     plan = plan_of(known)
     if gold is not None and "fit" not in plan.shared:
-        raise ParameterError(f"An audit of {type(known).__name__} takes no gold; leave it out.")
+        raise ParameterError(f"An audit of {kind_of(known).name} takes no gold; leave it out.")
     chosen = check_parts(parts, plan.parts)
     check_parts(options, plan.parts)
-    return run_parts(known, chosen, Shared(known, gold, fit, random_state), options or {})
+    found = run_parts(known, chosen, Shared(known, gold, fit, random_state), options or {})
+    informed = gold is not None or getattr(fit, "saw_gold_", False)
+    return found if informed else replace(found, general=_alone(known))
+
+
+def _alone(data: Annotations) -> tuple[Finding, ...]:
+    """Return the finding that all labels are by one worker, if they are."""
+    worker = only_worker(data)
+    if worker is None or worker == NOBODY:
+        return ()
+    return (one_worker_finding(worker, "an audit has nobody to compare with"),)
 
 
 def run_parts(
     labels: Any,
-    parts: Mapping[str, str],
+    parts: Mapping[str, Callable[..., Any]],
     shared: Shared,
     options: Mapping[str, Mapping[str, Any]],
     skip_on: tuple[type[Exception], ...] = (NotApplicable,),
@@ -189,8 +230,8 @@ def run_parts(
     """
     done: dict[str, Part] = {}
     skipped: dict[str, str] = {}
-    for name, location in parts.items():
-        function, own = load(location), options.get(name, {})
+    for name, function in parts.items():
+        own = options.get(name, {})
         try:
             done[name] = function(labels, **shared.keywords(function, without=own), **own)
         except skip_on as reason:
@@ -208,7 +249,7 @@ class Shared:
     def made(self, name: str) -> Any:
         """Return a shared argument of the plan, such as the fit or the view of the data."""
         if name not in self._made:
-            function = load(plan_of(self._labels).shared[name])
+            function = plan_of(self._labels).shared[name]
             self._made[name] = function(self._labels, self._given)
         return self._made[name]
 
@@ -226,7 +267,9 @@ class Shared:
         return found
 
 
-def check_parts(parts: Iterable[str] | None, known: Mapping[str, str] = PARTS) -> dict[str, str]:
+def check_parts(
+    parts: Iterable[str] | None, known: Mapping[str, Callable[..., Any]]
+) -> dict[str, Callable[..., Any]]:
     """Return the named parts with their functions, all for None; unknown names are an error."""
     chosen = list(known) if parts is None else list(dict.fromkeys(parts))
     for name in chosen:

@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.answer_text import answer_text, short
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.core.messages.descriptions import short
+from wisecrowd.core.types import Longs
 
 Row = dict[str, str]
-Ints = NDArray[np.int64]
 
 N_ROWS = 3  # rows of evidence of a finding
 MOST_LOOKED_AT = 200  # annotations of a worker, or tasks, among which examples are chosen
@@ -99,7 +97,7 @@ class _View:
             return self._items(items)
         return self._divided(single=found.id in SINGLE)
 
-    def _codes(self, ids: list[Any], vocabulary: NDArray[Any]) -> Ints:
+    def _codes(self, ids: list[Any], vocabulary: NDArray[Any]) -> Longs:
         """Return the codes of ids, in their order; none unless all are known."""
         if not ids or not len(vocabulary):
             return np.empty(0, dtype=np.int64)
@@ -108,14 +106,14 @@ class _View:
 
     # ------------------------------------------------------------------------------- one answer
 
-    def _others(self, row: int, without: Ints | None = None) -> Counter[str]:
+    def _others(self, row: int, without: Longs | None = None) -> Counter[str]:
         """Return the answers of the other workers to the task of an annotation, with counts."""
         data = self.data
         i = int(data.task[row])
         rows = np.arange(data.indptr[i], data.indptr[i + 1])
         gone = data.worker[row : row + 1] if without is None else without
         rows = rows[~np.isin(data.worker[rows], gone)][:MOST_OTHERS]
-        return Counter(answer_text(data, e) for e in rows.tolist())
+        return Counter(short(data.annotation_text(e)) for e in rows.tolist())
 
     def _row(self, row: int, **more: str) -> Row:
         data = self.data
@@ -123,7 +121,7 @@ class _View:
             "worker": short(data.workers[data.worker[row]]),
             **more,
             "task": short(data.tasks[data.task[row]]),
-            "label": answer_text(data, row),
+            "label": short(data.annotation_text(row)),
             "others": counted(self._others(row)),
         }
 
@@ -133,10 +131,10 @@ class _View:
         n = sum(others.values())
         if not n:
             return -2.0, 0.0
-        if isinstance(self.data, CrowdNumbers):
-            values = [float(text) for text in others.elements()]
-            return abs(float(self.data.value[row]) - float(np.median(values))), float(n)
-        own = answer_text(self.data, row)
+        distance = self.data.distance(row, list(others.elements()))
+        if distance is not None:
+            return distance, float(n)
+        own = short(self.data.annotation_text(row))
         usual, most = others.most_common(1)[0]
         equal = others.get(own, 0)
         if equal >= most:
@@ -151,7 +149,7 @@ class _View:
 
     # ------------------------------------------------------------------------------ kinds of rows
 
-    def _by_worker(self, workers: Ints) -> list[Row]:
+    def _by_worker(self, workers: Longs) -> list[Row]:
         """Return the clearest disagreements: one of each of three workers, or more of fewer."""
         chosen = workers[:N_ROWS].tolist()
         ranked = [sorted(self._rows_of(j), key=lambda e: (*_down(self._distance(e)), e))
@@ -162,7 +160,7 @@ class _View:
         best = sorted(rows)[:N_ROWS]
         return [self._row(e) for _, _, e in sorted(best, key=lambda one: (one[1], one[0]))]
 
-    def _shared(self, workers: Ints) -> list[Row]:
+    def _shared(self, workers: Longs) -> list[Row]:
         """Return tasks on which several members give one answer that others do not give."""
         data = self.data
         found = []
@@ -171,14 +169,14 @@ class _View:
         for i in tasks[::step].tolist():
             rows = np.arange(data.indptr[i], data.indptr[i + 1])
             own = rows[np.isin(data.worker[rows], workers)]
-            said = Counter(answer_text(data, e) for e in own.tolist())
+            said = Counter(short(data.annotation_text(e)) for e in own.tolist())
             answer, members = min(said.items(), key=lambda one: (-one[1], one[0]))
             others = self._others(int(rows[0]), without=workers)
             n = sum(others.values())
             if members < 2 or not n or 2 * others.get(answer, 0) >= n:
                 continue
             who = [data.workers[data.worker[e]] for e in own.tolist()
-                   if answer_text(data, e) == answer]  # fmt: skip
+                   if short(data.annotation_text(e)) == answer]  # fmt: skip
             found.append((-(members - others.get(answer, 0)), -n, i, answer, who, others))
         return [
             {
@@ -190,7 +188,7 @@ class _View:
             for _, _, i, answer, who, others in sorted(found, key=lambda one: one[:3])[:N_ROWS]
         ]
 
-    def _drift(self, workers: Ints) -> list[Row]:
+    def _drift(self, workers: Longs) -> list[Row]:
         """Return an answer before the change that agrees, and two after it that do not.
 
         Of a worker who became better it is the other way round.
@@ -210,14 +208,14 @@ class _View:
             for e in rows
         ]
 
-    def _fast(self, workers: Ints) -> list[Row]:
+    def _fast(self, workers: Longs) -> list[Row]:
         """Return the fastest answers."""
         duration = np.asarray(self.data.columns["duration"], dtype=np.float64)
         rows = [e for j in workers[:N_ROWS].tolist() for e in self._rows_of(j)]
         rows = sorted((e for e in rows if np.isfinite(duration[e])), key=lambda e: (duration[e], e))
         return [self._row(e, duration=f"{duration[e]:.3g}") for e in rows[:N_ROWS]]
 
-    def _few(self, workers: Ints) -> list[Row]:
+    def _few(self, workers: Longs) -> list[Row]:
         counts = self.data.labels_per_worker
         if not len(workers):
             workers = np.flatnonzero(counts > 0)[:]
@@ -227,7 +225,7 @@ class _View:
             for j in workers[:N_ROWS].tolist()
         ]
 
-    def _items(self, items: Ints) -> list[Row]:
+    def _items(self, items: Longs) -> list[Row]:
         data: Any = self.data
         return [
             {"item": short(data.items[k]), "votes": str(int(data.comparisons_per_item[k]))}
@@ -235,21 +233,19 @@ class _View:
         ]
 
     def _task_row(self, task: int) -> Row:
-        return {
-            "task": short(self.data.tasks[task]),
-            "labels": counted(Counter(self._texts(task))),
-        }
+        return {"task": short(self.data.tasks[task]), "labels": counted(Counter(self._texts(task)))}
 
     def _divided(self, single: bool = False, names: Set[str] = frozenset()) -> list[Row]:
         """Return the tasks about which people disagree most, or tasks with one label.
 
         With names of classes, these are tasks for which some workers chose one of them.
         """
-        n = self.data.labels_per_task
+        data: Any = self.data
+        n = data.labels_per_task
         tasks = np.flatnonzero(n == 1 if single and (n == 1).any() else n > 1)
-        if names and isinstance(self.data, CrowdLabels):
-            of_class = np.array([short(one) in names for one in self.data.classes.tolist()])
-            tasks = np.intersect1d(tasks, self.data.task[of_class[self.data.label]])
+        if names and data.of_classes:
+            of_class = np.array([short(one) in names for one in data.classes.tolist()])
+            tasks = np.intersect1d(tasks, data.task[of_class[data.label]])
         step = max(1, -(-len(tasks) // MOST_LOOKED_AT))
         ranked = []
         for i in tasks[::step].tolist():
@@ -259,7 +255,7 @@ class _View:
 
     def _texts(self, task: int) -> list[str]:
         rows = range(int(self.data.indptr[task]), int(self.data.indptr[task + 1]))
-        return [answer_text(self.data, e) for e in rows[:MOST_OTHERS]]
+        return [short(self.data.annotation_text(e)) for e in rows[:MOST_OTHERS]]
 
 
 def _down(score: tuple[float, float]) -> tuple[float, float]:

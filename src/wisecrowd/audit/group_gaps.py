@@ -9,22 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.leave_one_out import leave_one_out_posteriors
-from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.attributes import Groups, task_groups
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.gold import as_gold
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_number
-from wisecrowd.core.validation import as_crowd_labels
-from wisecrowd.families.dependence import benjamini_hochberg
+from wisecrowd.core.part import NotApplicable, Part, Table
+from wisecrowd.core.statistics import benjamini_hochberg
+from wisecrowd.core.types import Floats
+from wisecrowd.kinds.classes.audit.shared import leave_one_out_posteriors
+from wisecrowd.kinds.classes.columns import as_crowd_labels
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.truth import as_gold
 from wisecrowd.metrics.fairness import LEAST_TASKS, GroupMetrics, by_group
-
-Floats = NDArray[np.float64]
 
 LEAST_LABELS = 20  # of a worker in each of two groups, to be judged
 LEAST_GOLD = 50  # gold tasks in each group, to speak of errors
@@ -182,7 +181,7 @@ def find_group_gaps(
     rate : float
         False discovery rate among workers.
     """
-    from wisecrowd.audit.default_fit import fit_with_law
+    from wisecrowd.kinds.classes.audit.shared import fit_with_law
 
     check_number("rate", rate, 0.0, 1.0)
     known = as_crowd_labels(labels)

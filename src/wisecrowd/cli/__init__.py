@@ -1,1 +1,1 @@
-"""Command line: one file per command; heavy imports wait until a command runs."""
+"""Command line: options are light to import; what a command does is imported when it runs."""

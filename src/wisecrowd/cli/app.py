@@ -5,26 +5,18 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from wisecrowd._version import __version__
-from wisecrowd.cli.aggregate import aggregate
-from wisecrowd.cli.audit import audit
-from wisecrowd.cli.compare import compare
-from wisecrowd.cli.convert import convert
-from wisecrowd.cli.evaluate import evaluate
-from wisecrowd.cli.inspect import inspect
-from wisecrowd.cli.label_studio import pull, push, watch
-from wisecrowd.cli.loop import loop
-from wisecrowd.cli.methods import methods
-from wisecrowd.cli.next_queries import next_queries
-from wisecrowd.cli.pack import pack
-from wisecrowd.cli.predict import predict
-from wisecrowd.cli.replay import replay
-from wisecrowd.cli.report import report
-from wisecrowd.cli.simulate import simulate
-from wisecrowd.cli.spark_script import spark_script
-from wisecrowd.cli.train import train
-from wisecrowd.cli.versions import versions
+from wisecrowd.cli.options.about import methods, spark_script, versions
+from wisecrowd.cli.options.aggregate import aggregate
+from wisecrowd.cli.options.audit import audit
+from wisecrowd.cli.options.campaigns import loop, next_queries, pull, push, replay, watch
+from wisecrowd.cli.options.evaluate import compare, evaluate
+from wisecrowd.cli.options.files import convert, inspect, pack
+from wisecrowd.cli.options.report import report
+from wisecrowd.cli.options.simulate import simulate
+from wisecrowd.cli.options.train import predict, train
 
 COMMANDS = (
     aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, train,
@@ -52,6 +44,23 @@ EXIT_CODES = (
 )
 
 
+class PanelledCommand(TyperCommand):
+    """A command whose help shows groups of options under headings of their own."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options under the headings of their groups."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                panel = getattr(parameter, "rich_help_panel", None) or usual
+                panels.setdefault(panel, []).append(record)
+        for panel, records in panels.items():
+            with formatter.section(panel):
+                formatter.write_dl(records)
+
+
 def build_command() -> Any:
     """Return the complete command line as a typer app."""
     app = typer.Typer(
@@ -63,11 +72,11 @@ def build_command() -> Any:
     )
     app.callback()(root)
     for command in COMMANDS:
-        app.command(NAMES.get(command.__name__))(command)
+        app.command(NAMES.get(command.__name__), cls=PanelledCommand)(command)
     for name, (words, members) in GROUPS.items():
         group = typer.Typer(help=words, rich_markup_mode=None)
         for command in members:
-            group.command()(command)
+            group.command(cls=PanelledCommand)(command)
         app.add_typer(group, name=name)
     built: Any = typer.main.get_command(app)
     _check_values(built)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import cast
 
+from wisecrowd.cli.accidental_imports import leave_out_pandas
 from wisecrowd.cli.terminal import forget_output, harmless, replace_closed_streams
 from wisecrowd.core.exceptions import ParameterError, WisecrowdError
 from wisecrowd.core.messages.option_spelling import shell_spelling
@@ -32,6 +33,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         Arguments; by default those of the process.
     """
+    if arguments is None:  # a process of its own
+        leave_out_pandas()
     given = sys.argv[1:] if arguments is None else list(arguments)
     replace_closed_streams()
     try:

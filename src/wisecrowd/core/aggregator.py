@@ -10,35 +10,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.concurrency import exclusive_fit
-from wisecrowd.core.estimator import Estimator
+from wisecrowd.core.annotations import NOBODY, Annotations
+from wisecrowd.core.answers import MOST_ALONE, ONE_WORKER, one_worker_finding, only_worker
+from wisecrowd.core.estimator import Estimator, exclusive_fit
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.findings import Finding, warn_of
+from wisecrowd.core.findings import Finding, not_converged, warn_of
 from wisecrowd.core.footprint import Footprint, bytes_needed
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.core.one_worker import (
-    MOST_ALONE,
-    ONE_WORKER,
-    one_worker_finding,
-    only_worker,
-)
-from wisecrowd.core.pairs import NOBODY
-from wisecrowd.core.parameter_checks import (
-    MOST_ITERATIONS,
-    MOST_STARTS,
-    as_generator,
-    check_integer,
-    check_number,
-)
+from wisecrowd.core.parameter_checks import as_generator
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import kebab_case
-from wisecrowd.core.result import Fit
+from wisecrowd.core.result import Fit, Kept
 from wisecrowd.core.saved_attributes import require_shapes
 
-Floats = NDArray[np.float64]
 _PUBLISHED = (
     "worker_accuracy", "worker_accuracy_error", "n_iter", "converged", "history", "findings",
     "warnings", "class_prior", "confusion",
@@ -130,17 +116,6 @@ class Aggregator(Estimator):
             input_tags=tags.InputTags(),
         )
 
-    def _validate_parameters(self) -> None:
-        """Check the parameters all methods share; subclasses check their own and call super."""
-        params = self.get_params(deep=False)
-        for name, most in (("max_iter", MOST_ITERATIONS), ("n_init", MOST_STARTS)):
-            if name in params:
-                check_integer(name, params[name], 1, most)
-        if "tol" in params:
-            check_number("tol", params["tol"], 0.0)
-        if "random_state" in params:
-            as_generator(params["random_state"])
-
     # -------------------------------------------------------------------------------------- fit
 
     def fit(
@@ -205,14 +180,13 @@ class Aggregator(Estimator):
             if checks:
                 informed = gold is not None or task_prior is not None
                 result = self._with_humility(labels, result, informed)
-            if checks and kind.checked:
+            if checks and kind.findings is not None:
                 found = self._findings(problem, result, prior.gold)
                 result = replace(result, findings=(*result.findings, *found))
             self._publish(labels, result)
             self.saw_gold_ = gold is not None
             if self.tags().online:
-                kept = importlib.import_module("wisecrowd.families.incremental").Kept
-                self._kept = kept(labels, prior.gold, given=prior.given)
+                self._kept = Kept(labels, prior.gold, given=prior.given)
         warn_of(self.findings_, stacklevel=3)
         return self
 
@@ -232,9 +206,12 @@ class Aggregator(Estimator):
     def _require_binary(self, labels: Any) -> None:
         """Refuse more than two classes if the method handles two."""
         if self.tags().binary and labels.n_classes > 2:
+            name = type(self).__name__
+            wrapped = for_reader(
+                f"OneVsRest({name}())", f"-m one-vs-rest -p method={kebab_case(name)}"
+            )
             raise DataError(
-                f"{type(self).__name__} handles two classes and there are {labels.n_classes}; "
-                f"wrap it: {_one_vs_rest(type(self).__name__)}."
+                f"{name} handles two classes and there are {labels.n_classes}; wrap it: {wrapped}."
             )
 
     def update(
@@ -267,8 +244,9 @@ class Aggregator(Estimator):
             Keep nothing but counts, for endless streams (stepwise EM). Results are then about the
             tasks of the new answers only. Only for dawid-skene.
         """
-        if not self.tags().online:
-            able = importlib.import_module("wisecrowd.families.updating").updatable(self.takes)
+        updating = self._kind().updating
+        if updating is None or not self.tags().online:
+            able = [] if updating is None else updating().updatable(self.takes)
             raise ParameterError(
                 f"{type(self).__name__} cannot be updated; fit it again with all labels, or use "
                 f"one of {', '.join(able)}."
@@ -276,9 +254,7 @@ class Aggregator(Estimator):
         if not self.__sklearn_is_fitted__():
             return self.fit(answers)
         self._validate_parameters()
-        importlib.import_module("wisecrowd.families.updating").update_method(
-            self, answers, sweeps=sweeps, forget=forget, stepwise=stepwise
-        )
+        updating().update_method(self, answers, sweeps=sweeps, forget=forget, stepwise=stepwise)
         return self
 
     def memory_needed(self, labels: Any) -> int:
@@ -309,23 +285,26 @@ class Aggregator(Estimator):
     def _fit(self, problem: Any) -> Fit:
         raise TypeError(f"{type(self).__name__} must define _fit.")
 
+    def _fit_pack(self, problem: Any) -> Fit:
+        """Return the fit to a pack: the same, unless a method works differently on its sums."""
+        return self._fit(problem)
+
     def _findings(self, problem: Problem, result: Fit, gold: Any) -> list[Finding]:
         """Return the findings of the common checks; a method may override this to add its own."""
-        checks = importlib.import_module("wisecrowd.checks.fit_checks")
+        find = self._kind().findings
+        if find is None:
+            return self._unfinished(result)
         known = None if gold is None else gold >= 0
-        found: list[Finding] = checks.findings_of(
-            self._counted(problem.data), result, known, labels_only=not problem.prior.given
-        )
-        return [*found, *self._unfinished(result)]
+        data, labels_only = self._counted(problem.data), not problem.prior.given
+        return [*find(data, result, known, labels_only=labels_only), *self._unfinished(result)]
 
     def _unfinished(self, result: Fit) -> list[Finding]:
         """Return a finding if the fit should have converged and did not."""
-        checks = importlib.import_module("wisecrowd.checks.fit_checks")
         usual = inspect.signature(type(self).__init__).parameters.get("max_iter")
         # A lower max_iter than the default means early stopping on purpose.
         if result.converged or usual is None or self.max_iter < usual.default:
             return []
-        return [checks.not_converged(result.n_iter, type(self).__name__)]
+        return [not_converged(result.n_iter, type(self).__name__)]
 
     def _publish(self, data: Annotations, result: Fit) -> None:
         known = data.attributes()
@@ -358,7 +337,8 @@ class Aggregator(Estimator):
     def predict(self, labels: Any, *, task_prior: Any = None, gold: Any = None) -> NDArray[Any]:
         """Return the answer to each new task, the most probable class; see `predict_proba`."""
         answers = self._predicted(labels, task_prior, gold)
-        return _first(answers.task_columns(answers.attributes(vars(self))))[1]
+        columns = answers.task_columns(answers.attributes(vars(self)))
+        return next(iter(columns.values()))
 
     def _predicted(self, labels: Any, task_prior: Any, gold: Any) -> Any:
         """Return the answers to new tasks."""
@@ -401,7 +381,8 @@ class Aggregator(Estimator):
                 raise ParameterError(
                     f"{type(self).__name__} has no likelihood to score without truth; give truth."
                 )
-            return self._log_likelihood(problem) / max(_total_weight(known), 1e-300)
+            total = known.n_annotations if known.weight is None else known.weight.sum()
+            return self._log_likelihood(problem) / max(float(total), 1e-300)
         if self.tags().inductive:
             answers = kind.answers.of(self._predict(problem))
         else:
@@ -429,20 +410,11 @@ class Aggregator(Estimator):
         With ``labels`` the labels of the fit are in it too, so that ``update`` works after loading.
         """
         self._require_fitted()
-        storage = importlib.import_module("wisecrowd.storage.saved_methods")
-        kept = None
-        if labels:
-            kept = importlib.import_module("wisecrowd.families.updating").state_of(self)
-        storage.save(self, path, kept)
-
-
-def _first(columns: dict[str, NDArray[Any]]) -> tuple[str, NDArray[Any]]:
-    return next(iter(columns.items()))
-
-
-def _one_vs_rest(name: str) -> str:
-    return for_reader(f"OneVsRest({name}())", f"-m one-vs-rest -p method={kebab_case(name)}")
-
-
-def _total_weight(labels: Annotations) -> float:
-    return float(labels.n_annotations if labels.weight is None else labels.weight.sum())
+        updating = self._kind().updating
+        if labels and updating is None:
+            raise ParameterError(
+                f"{type(self).__name__} cannot be updated, so that its labels are not saved; leave "
+                "out labels."
+            )
+        kept = updating().state_of(self) if labels and updating is not None else None
+        importlib.import_module("wisecrowd.storage.saved_methods").save(self, path, kept)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.ids.packed_sort import count_codes, stable_order
-from wisecrowd.core.messages.descriptions import describe_ids, suggestion
+from wisecrowd.core.ids.packed_sort import count_codes, ragged_places, row_pointers, stable_order
+from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.types import Codes, Floats
 
-Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
+NOBODY = "unknown"  # the worker of answers without a worker column
 Vocabulary = NDArray[Any]
 
 ANNOTATION_COLUMNS = ("timestamp", "duration", "cost", "question")
@@ -86,10 +86,16 @@ class Annotations:
         After ``data[rows]``: the position of each task in the data that it was selected from.
     """
 
+    kind: ClassVar[str] = ""  # its name in wisecrowd.kinds
     payload: ClassVar[tuple[Payload, ...]] = ()
     # Columns that a table may lack, and the part that ``label`` names (default: the first).
     optional_roles: ClassVar[tuple[str, ...]] = ()
     label_role: ClassVar[str | None] = None
+    # Whether every label is one class, and whether the answers are about items instead of tasks.
+    of_classes: ClassVar[bool] = False
+    about_items: ClassVar[bool] = False
+    numeric: ClassVar[bool] = False  # whether answers are numbers in a table
+    lists: ClassVar[bool] = False  # whether an answer in a table may be a list
     # Axes of learned arrays, and the published ids that give their lengths.
     axes: ClassVar[Mapping[str, str]] = {"N": "tasks_", "J": "workers_"}
     saves: ClassVar[Mapping[str, Saved]] = {
@@ -124,8 +130,8 @@ class Annotations:
     def __reduce__(self) -> tuple[Any, ...]:
         # A mapping proxy does not pickle; caches are not worth sending.
         values = {one.name: getattr(self, one.name) for one in fields(self)}
-        plain = {k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in values.items()}
-        return _rebuild, (type(self), plain)
+        mappings = {k: dict(v) for k, v in values.items() if isinstance(v, MappingProxyType)}
+        return partial(type(self), **(values | mappings)), ()
 
     # ---------------------------------------------------------------------------- construction
 
@@ -135,14 +141,17 @@ class Annotations:
         return {part.name: part.usual or (part.name,) for part in cls.payload}
 
     @classmethod
+    def answer_role(cls) -> str:
+        """Return the column of the answers, which ``label`` names."""
+        return cls.label_role or next(iter(cls.roles()))
+
+    @classmethod
     def asked_columns(cls, named: Mapping[str, str | None]) -> dict[str, str | None]:
         """Return the columns to look for, by role; ``label`` names the part with the answers."""
-        roles = cls.roles()
-        answer = cls.label_role or next(iter(roles))
         given = {role: name for role, name in named.items() if role != "label"}
         label = named.get("label")
-        start: dict[str, str | None] = {"task": None, "worker": None, **dict.fromkeys(roles)}
-        return start | given | ({} if label is None else {answer: label})
+        start: dict[str, str | None] = dict.fromkeys(("task", "worker", *cls.roles()))
+        return start | given | ({} if label is None else {cls.answer_role(): label})
 
     @classmethod
     def reading_options(cls, **options: Any) -> dict[str, Any]:
@@ -169,16 +178,9 @@ class Annotations:
         ``tasks``, ``workers``, ``weight``, ``timestamp``, ``duration``, ``cost``, ``question``,
         ``worker_kind`` and ``duplicates`` are described in :meth:`CrowdLabels.from_arrays`.
         """
-        from wisecrowd.core.number_columns import annotations_from_arrays
+        from wisecrowd.core.intake import annotations_of_numbers
 
-        roles = tuple(cls.roles())
-        if len(values) > len(roles):
-            raise DataError(
-                f"{cls.__name__} take the columns {', '.join(('task', 'worker', *roles))}, and "
-                f"{2 + len(values)} columns are given; give others by name, such as weight=."
-            )
-        given = dict(zip(roles, values, strict=False))
-        return annotations_from_arrays(cls, task, worker, **given, **options)
+        return annotations_of_numbers(cls, task, worker, *values, **options)
 
     @classmethod
     def from_frame(cls, frame: Any, **options: Any) -> Self:
@@ -196,6 +198,8 @@ class Annotations:
         if isinstance(data, cls):
             return data
         if isinstance(data, Annotations):
+            from wisecrowd.core.validation import other_kind
+
             raise other_kind(data, cls)
         if isinstance(data, tuple):
             return cls.from_arrays(*data)
@@ -242,6 +246,10 @@ class Annotations:
         sizes = [f"{len(ids)} {name}" for name, ids in self.vocabularies().items()]
         return f"{type(self).__name__}({', '.join(sizes)}, {self.n_annotations} annotations)"
 
+    def distance(self, row: int, others: Sequence[str]) -> float | None:
+        """Return how far a label is from others, as texts; None if they are equal or differ."""
+        return None
+
     def vocabularies(self) -> dict[str, Vocabulary]:
         """Return the ids of tasks, workers and the payload's vocabularies, by name."""
         own = [part.vocabulary for part in self.payload if part.vocabulary is not None]
@@ -252,13 +260,13 @@ class Annotations:
     @cached_property
     def indptr(self) -> NDArray[np.int64]:
         """(n_tasks + 1,) annotations of task ``i`` are rows ``indptr[i]`` to ``indptr[i + 1]``."""
-        return _row_pointers(self.task, self.n_tasks)
+        return row_pointers(self.task, self.n_tasks)
 
     @cached_property
     def by_worker(self) -> WorkerView:
         """The worker-major view: row pointers and the order of annotations by (worker, task)."""
         order = stable_order(self.worker, self.n_workers)
-        return WorkerView(_row_pointers(self.worker, self.n_workers), order)
+        return WorkerView(row_pointers(self.worker, self.n_workers), order)
 
     @cached_property
     def labels_per_task(self) -> NDArray[np.int64]:
@@ -269,6 +277,11 @@ class Annotations:
     def labels_per_worker(self) -> NDArray[np.int64]:
         """(n_workers,) number of annotations by each worker."""
         return count_codes(self.worker, self.n_workers)
+
+    @property
+    def weights(self) -> Floats:
+        """(n_annotations,) weight of each annotation, 1 if none is given."""
+        return np.ones(self.n_annotations) if self.weight is None else self.weight
 
     @property
     def worker_kind(self) -> NDArray[Any] | None:
@@ -317,8 +330,8 @@ class Annotations:
             if part.pointer is None:
                 values[part.name] = array[rows]
             else:
-                pointer = getattr(self, part.pointer)
-                values[part.name], values[part.pointer] = _taken_ragged(array, pointer, rows)
+                place, values[part.pointer] = ragged_places(getattr(self, part.pointer), rows)
+                values[part.name] = array[place]
         return replace(
             self,
             task=self.task[rows],
@@ -356,23 +369,35 @@ class Annotations:
         fitted : object
             Has the ids that :meth:`attributes` publishes, such as ``workers_`` and ``classes_``.
         stacklevel : int
-                        Stack level of the warning about workers that the fit has not seen.
+            Stack level of the warning about workers that the fit has not seen.
 
         Raises
         ------
         DataError
             If a label is not among the ids of the fit.
         """
+        from wisecrowd.core.validation import codes_of_fit
+
         known = {name: ids for name, ids in self.vocabularies().items() if name != "tasks"}
         if all(ids is getattr(fitted, f"{name}_") for name, ids in known.items()):
             return self
         values: dict[str, Any] = {}
         for part in self.payload:
             if part.vocabulary is not None:
-                ids = getattr(fitted, f"{part.vocabulary}_")
-                values[part.name], values[part.vocabulary] = self._recoded(part, ids), ids
+                own, ids = known[part.vocabulary], getattr(fitted, f"{part.vocabulary}_")
+                codes = codes_of_fit(getattr(self, part.name), own, ids, part)
+                values[part.name], values[part.vocabulary] = codes, ids
         worker = lookup(self.workers, fitted.workers_)
-        self._warn_of_strangers(worker, fitted.workers_, stacklevel)
+        strangers = (worker < 0) & (self.labels_per_worker > 0)
+        if strangers.any():
+            first = self.workers[strangers].tolist()[0]
+            warnings.warn(
+                f"{int(strangers.sum())} of {self.n_workers} workers, such as {first!r}, were not "
+                f"in the fit{suggestion(first, fitted.workers_)}; they count as workers about whom "
+                "nothing is known.",
+                WisecrowdWarning,
+                stacklevel=stacklevel,
+            )
         worker[worker < 0] = len(fitted.workers_)
         return replace(
             self,
@@ -385,34 +410,36 @@ class Annotations:
             **values,
         )
 
-    def _recoded(self, part: Payload, ids: Vocabulary) -> Codes:
-        own = getattr(self, part.vocabulary or "")
-        codes: Codes = getattr(self, part.name)
-        found = lookup(own, ids)
-        unknown = (found < 0) & (np.bincount(codes, minlength=len(own)) > 0)
-        if unknown.any():
-            value = own[int(np.argmax(unknown))]
-            raise DataError(
-                f"{part.name.capitalize()} {value!r}{suggestion(value, ids)} was not among the "
-                f"{part.vocabulary} of the fit ({describe_ids(ids)}); correct it, or fit again "
-                "with it."
-            )
-        recoded: Codes = found[codes]
-        return recoded
+    # ------------------------------------------------------------------------------- inspection
 
-    def _warn_of_strangers(self, codes: Codes, known: Vocabulary, stacklevel: int) -> None:
-        strangers = (codes < 0) & (self.labels_per_worker > 0)
-        if strangers.any():
-            first = self.workers[strangers].tolist()[0]
-            warnings.warn(
-                f"{int(strangers.sum())} of {self.n_workers} workers, such as {first!r}, were "
-                f"not in the fit{suggestion(first, known)}; they count as workers about "
-                "whom nothing is known.",
-                WisecrowdWarning,
-                stacklevel=stacklevel + 1,
-            )
+    @property
+    def has_workers(self) -> bool:
+        """Whether the workers are known."""
+        return True
+
+    def inspected(self) -> dict[str, Any]:
+        """Return what ``wisecrowd inspect`` shows of this kind alone, by the name of the field."""
+        return {}
+
+    def marks(self) -> tuple[int, int]:
+        """Return the numbers of classes, and of spans or boxes."""
+        return len(self.vocabularies().get("classes", ())), 0
+
+    def doubts(
+        self, header: Collection[str], *, declared: bool
+    ) -> tuple[tuple[str, ...], str | None]:
+        """Return why other commands refuse the labels, and the type that they need, or None."""
+        return (), ""
 
     # ----------------------------------------------------------------------------------- tables
+
+    def kind_name(self) -> str:
+        """Return the name of the kind of these annotations."""
+        return self.kind
+
+    def annotation_text(self, e: int) -> str:
+        """Return one annotation as text, for examples."""
+        return str(self._values(self.payload[0])[e])
 
     def _values(self, part: Payload) -> NDArray[Any]:
         """Return the labels in the user's ids; a ragged part has one array per annotation."""
@@ -458,42 +485,12 @@ class Annotations:
         >>> labels.to_frame("pyarrow").to_pylist()[0]
         {'task': 't1', 'worker': 'ann', 'label': 'cat'}
         """
-        from wisecrowd.core.frames import as_frame, frame_library
+        from wisecrowd.core.arrow import as_frame, frame_library
 
         return as_frame(self.to_dict(), frame_library(library, self.frame_library))
-
-
-def other_kind(data: Annotations, needed: type[Annotations]) -> DataError:
-    """Return the error for annotations of a kind that the method does not take."""
-    names = type(data).__name__, needed.__name__
-    such = f", such as {option('type', 'labels')}" if names == ("CrowdSets", "CrowdLabels") else ""
-    return DataError(
-        f"The data are {type(data).__name__}, and {needed.__name__} are needed; choose a method "
-        f"that takes such data, or read the data with another type{such}."
-    )
-
-
-def _rebuild(container: type[Annotations], values: dict[str, Any]) -> Annotations:
-    return container(**values)
-
-
-def _row_pointers(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.int64]:
-    pointers = np.zeros(size + 1, dtype=np.int64)
-    np.cumsum(np.bincount(codes, minlength=size), out=pointers[1:])
-    return pointers
 
 
 def _taken(
     columns: Mapping[str, NDArray[Any]], rows: NDArray[np.integer[Any]]
 ) -> dict[str, NDArray[Any]]:
     return {name: values[rows] for name, values in columns.items()}
-
-
-def _taken_ragged(
-    values: NDArray[Any], pointer: NDArray[np.int64], rows: NDArray[np.integer[Any]]
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the values of some annotations, one after the other, and their row pointers."""
-    length = np.diff(pointer)[rows]
-    new = np.append(0, np.cumsum(length))
-    place = np.repeat(pointer[rows] - new[:-1], length) + np.arange(new[-1])
-    return values[place], new

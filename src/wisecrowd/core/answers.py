@@ -1,22 +1,80 @@
-"""Answers: the results of a fit for every task, in the form of one kind of label."""
+"""Answers: the results of a fit for every task, in the form of one kind of label.
+
+Answers of a crowd of one worker claim little, for all kinds: nothing shows how good the worker is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.gold import as_truth
-from wisecrowd.core.memory_check import require_memory
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.core.one_worker import MOST_ALONE, capped_rows
-from wisecrowd.core.result import Fit, choose_labels, confidence_of, dense_rows
-from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.worker_errors import accuracy_and_error, worker_evidence
+from wisecrowd.core.result import Fit
+from wisecrowd.core.saved_attributes import Saved
+from wisecrowd.core.types import Floats
+
+ONE_WORKER = "one-worker"  # id of the finding
+MOST_ALONE = 0.8  # largest probability of an answer by one worker
+
+
+def only_worker(data: Annotations) -> Any:
+    """Return the id of the only worker with labels of positive weight; None if there are more.
+
+    Examples
+    --------
+    >>> from wisecrowd import CrowdLabels
+    >>> only_worker(CrowdLabels.from_arrays(["t", "u"], ["ann", "ann"], ["a", "b"]))
+    'ann'
+    """
+    worker = data.worker if data.weight is None else data.worker[data.weight > 0]
+    if len(worker) == 0 or (worker != worker[0]).any():
+        return None
+    return data.workers[worker[:1]].tolist()[0]
+
+
+def one_worker_finding(worker: Any, claim: str) -> Finding:
+    """Return the finding on a crowd of one worker; ``claim`` says what follows for the answers."""
+    return Finding(
+        ONE_WORKER, "medium", 1.0, (worker,),
+        f"All labels are by one worker ({worker!r}), and nothing shows how good this worker is: "
+        f"{claim}.",
+        "Let a second worker label some of the tasks.",
+    )  # fmt: skip
+
+
+def capped_rows(probas: Any, most: float) -> Any:
+    """Return probabilities (n, K) without one above ``most``; the rest is spread over all classes.
+
+    Examples
+    --------
+    >>> capped_rows(np.array([[1.0, 0.0], [0.6, 0.4]]), 0.8)
+    array([[0.8, 0.2],
+           [0.6, 0.4]])
+    """
+    if probas.shape[1] < 2:
+        return probas
+    if hasattr(probas, "tocsr"):  # what a sparse row lacks belongs to classes it does not store
+        top = np.asarray(probas.max(axis=1).todense()).ravel()
+        found = probas.tocsr(copy=True)
+        found.data *= np.repeat(most / np.maximum(top, most), np.diff(found.indptr))
+        return found
+    even, top = 1 / probas.shape[1], probas.max(axis=1, keepdims=True)
+    if even >= most:
+        return probas
+    over = (most - even) / np.maximum(top - even, most - even)
+    return np.where(top > most, even + (probas - even) * over, probas)
+
+
+def capped_shares(probas: Floats, most: float) -> Floats:
+    """Return probabilities of single events between ``1 - most`` and ``most``."""
+    return np.clip(probas, 1 - most, most)
+
 
 Columns = dict[str, NDArray[Any]]
 Learned = Mapping[str, Any]  # published attributes by name, such as those in vars(method)
@@ -95,6 +153,11 @@ class Answers:
         )
 
     @classmethod
+    def label_law(cls, learned: Learned) -> Any:
+        """Return p(label | class, worker, task) that attributes define; None if they do not."""
+        return None
+
+    @classmethod
     def counts(cls, learned: Learned) -> dict[str, int]:
         """Return counts for a summary; the keys are plural nouns."""
         return {}
@@ -103,118 +166,3 @@ class Answers:
     def fault(cls, learned: Learned) -> str:
         """Describe an inconsistency between attributes that are valid one by one, or return ""."""
         return ""
-
-
-def agreement_columns(learned: Learned) -> Columns:
-    """Return how far workers agree with the result, and the standard error under the model.
-
-    This is ``worker_accuracy_``. It is the accuracy of a worker only as far as the results are
-    right. In published crowds that of methods without doubt was 7 to 9 points too high, for workers
-    with 100 labels or more; that of ``auto`` was right on average, but not in every crowd. Known
-    answers correct it.
-    """
-    return {
-        "agreement_with_result": learned["worker_accuracy_"],
-        "standard_error": learned["worker_accuracy_error_"],
-    }
-
-
-@dataclass(frozen=True, eq=False)
-class ClassAnswers(Answers):
-    """One class per task, and the probability of every class.
-
-    Attributes
-    ----------
-    probas : (n_tasks, n_classes) array or sparse
-        Posterior of each task. With very many classes it is sparse: the rest of the probability of
-        a row is spread over the classes that the task did not receive.
-    """
-
-    probas: Any
-
-    shown: ClassVar[tuple[str, ...]] = ("label", "confidence")
-    saves: ClassVar[Mapping[str, Saved]] = {
-        "labels_": SavedArray("N", "label"),
-        "probas_": SavedArray("N K", "distribution"),
-        "confidence_": SavedArray("N", "probability"),
-        "ties_": SavedArray("N", "flag"),
-        "worker_accuracy_": SavedArray("J", "probability"),
-        "worker_accuracy_error_": SavedArray("J", "amount"),
-        "class_prior_": SavedArray("K", "distribution", optional=True),
-        "confusion_": SavedArray("J K K", "distribution", optional=True),
-    }
-
-    @classmethod
-    def of(cls, given: Any) -> Self:
-        """Return answers unchanged; wrap a posterior that a method returns alone."""
-        return given if isinstance(given, cls) else cls(given)
-
-    @classmethod
-    def of_fit(cls, learned: Learned, rows: NDArray[np.integer[Any]]) -> Self:
-        """Return the posterior of some tasks of the fit."""
-        return cls(learned["probas_"][rows])
-
-    def capped(self, most: float) -> Self:
-        """Return the posterior without a probability above ``most``."""
-        return replace(self, probas=capped_rows(self.probas, most))
-
-    def attributes(self, known: Learned) -> dict[str, Any]:
-        """Return labels, posterior, confidence and ties."""
-        codes, ties = choose_labels(self.probas, known["class_totals_"])
-        return {
-            "labels_": known["classes_"][codes],
-            "probas_": self.probas,
-            "confidence_": confidence_of(self.probas, codes),
-            "ties_": ties,
-        }
-
-    def judged(self, fit: Fit, data: Any) -> Fit:
-        """Return the fit with the standard errors of the worker accuracies."""
-        if fit.worker_accuracy is None:
-            return fit
-        evidence = fit.worker_evidence or worker_evidence(data, self.probas)
-        accuracy, error = accuracy_and_error(fit.worker_accuracy, evidence)
-        if fit.worker_accuracy_shift is not None:
-            error = np.hypot(error, fit.worker_accuracy_shift)
-        return replace(fit, worker_accuracy=accuracy, worker_accuracy_error=error)
-
-    def score(self, truth: Any, data: Any, known: Learned) -> float:
-        """Return the accuracy on the tasks whose class is known."""
-        codes = as_truth(truth, data)
-        chosen, _ = choose_labels(self.probas, known["class_totals_"])
-        return float(np.mean(chosen[codes >= 0] == codes[codes >= 0]))
-
-    @classmethod
-    def task_columns(cls, learned: Learned) -> Columns:
-        """Return label, confidence and tie; a learner has no ties."""
-        columns = {"label": learned["labels_"], "confidence": learned["confidence_"]}
-        return columns | ({"tie": learned["ties_"]} if "ties_" in learned else {})
-
-    @classmethod
-    def worker_columns(cls, learned: Learned) -> Columns:
-        """Return the agreement with the result and its standard error."""
-        return agreement_columns(learned)
-
-    @classmethod
-    def soft_columns(cls, learned: Learned) -> Columns:
-        """Return the probability of every class, as ``p_CLASS``."""
-        classes, probas = learned["classes_"].tolist(), learned["probas_"]
-        require_memory(
-            8 * probas.shape[0] * len(classes), "The probabilities of all classes would",
-            for_reader("use probas_", "leave out --soft"),
-        )  # fmt: skip
-        table = dense_rows(probas)
-        return {f"p_{name}": table[:, k] for k, name in enumerate(classes)}
-
-    @classmethod
-    def counts(cls, learned: Learned) -> dict[str, int]:
-        """Return the number of ties."""
-        return {"ties": int(learned["ties_"].sum())}
-
-    @classmethod
-    def fault(cls, learned: Learned) -> str:
-        """Describe the error if a label is not among the classes, or return ""."""
-        known = set(learned["classes_"].tolist())
-        if known.issuperset(learned["labels_"].tolist()):
-            return ""
-        return "labels_ holds something else than classes_"

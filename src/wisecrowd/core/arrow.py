@@ -1,16 +1,25 @@
-"""Conversion of columns of every type to Arrow arrays."""
+"""Columns of every type as Arrow arrays, and tables as frames of the user's library.
+
+Libraries of frames are imported only when needed.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError, WisecrowdWarning
-from wisecrowd.core.messages.descriptions import Places
+from wisecrowd.core.exceptions import (
+    DataError,
+    MissingDependencyError,
+    ParameterError,
+    WisecrowdWarning,
+)
+from wisecrowd.core.messages.descriptions import Places, suggestion
 
 _ROWS = 1 << 16
 HALF = "half a character (a lone surrogate)"
@@ -274,3 +283,56 @@ def is_text_view(arrow_type: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_string_view(arrow_type))
+
+
+LIBRARIES = ("pandas", "polars", "pyarrow")  # in the order of preference
+
+
+def frame_library(asked: str | None, given: str | None = None) -> str:
+    """Return the library of a frame to be made.
+
+    Parameters
+    ----------
+    asked : {"pandas", "polars", "pyarrow"} or None
+        The user's choice.
+    given : str or None
+        The library of the input, used without a choice of the user. If the input was not a frame,
+        the first installed of pandas, polars and pyarrow is used.
+
+    Examples
+    --------
+    >>> frame_library("pyarrow"), frame_library(None, "pyarrow")
+    ('pyarrow', 'pyarrow')
+    """
+    if asked is None:
+        return given or next(name for name in LIBRARIES if find_spec(name) is not None)
+    if asked not in LIBRARIES:
+        raise ParameterError(
+            f"library is {asked!r}{suggestion(asked, LIBRARIES)}; choose one of "
+            f"{', '.join(LIBRARIES)}."
+        )
+    if find_spec(asked) is None:
+        raise MissingDependencyError(
+            f"{asked} is not installed; install it with pip install {asked}, or choose another "
+            "library."
+        )
+    return asked
+
+
+def as_frame(table: Mapping[str, Any], library: str | None) -> Any:
+    """Convert columns through Arrow to a frame of the named library; None means pyarrow."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    arrow = pa.table({name: _column(values) for name, values in table.items()})
+    if library in (None, "pyarrow"):
+        return arrow
+    backend: Any = library
+    return nw.from_arrow(arrow, backend=backend).to_native()
+
+
+def _column(values: Any) -> Any:
+    import pyarrow as pa
+
+    compact = isinstance(values, np.ndarray) and values.dtype.kind == "T"
+    return compact_texts(values) if compact else pa.array(values)

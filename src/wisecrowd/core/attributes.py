@@ -68,7 +68,7 @@ def with_task_attributes(data: Data, table: Any) -> Data:
 
     Examples
     --------
-    >>> from wisecrowd.core.labels import CrowdLabels
+    >>> from wisecrowd.kinds.classes.container import CrowdLabels
     >>> labels = CrowdLabels.from_arrays(["t1", "t2"], ["ann", "ann"], ["cat", "dog"])
     >>> known = with_task_attributes(labels, {"task": ["t2", "t1"], "city": ["Rome", "Oslo"]})
     >>> known.task_columns["city"].tolist()
@@ -150,7 +150,7 @@ def task_groups(data: Annotations, attribute: str) -> Groups:
 
     Examples
     --------
-    >>> from wisecrowd.core.labels import CrowdLabels
+    >>> from wisecrowd.kinds.classes.container import CrowdLabels
     >>> labels = CrowdLabels.from_arrays([1, 2, 3, 4], list("aaaa"), [0, 1, 0, 1])
     >>> known = with_task_attributes(labels, {"task": [1, 2, 3], "city": ["Rome", "Oslo", "Oslo"]})
     >>> groups = task_groups(known, "city")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.class_evidence import span_hint
 from wisecrowd.core.exceptions import DataError, WisecrowdWarning
 from wisecrowd.core.ids.packed_sort import SortedAnnotations, sort_annotations
+from wisecrowd.core.kinds import kinds_package
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.messages.option_spelling import option
-from wisecrowd.core.set_text import BETWEEN
+from wisecrowd.core.types import Codes
 
 AUTO = "auto"
 DUPLICATES = (AUTO, "last", "keep", "error")
@@ -22,7 +22,6 @@ DUPLICATES = (AUTO, "last", "keep", "error")
 # single-label data sets at most 1.1% of the pairs differ (ZenCrowd), in multi-label tables 14%.
 MANY_PAIRS = 5
 MANY_SHARE = 0.05
-Codes = NDArray[np.int32]
 
 
 class Arranged(NamedTuple):
@@ -152,7 +151,7 @@ class _Table:
         if not are_many(n_different, n_pairs):
             return
         first = np.sort(self.rows(differs[0] + np.arange(2)))
-        raise several_labels(
+        raise kinds_package().several_labels(
             n_different, n_pairs, f", first in {self.places.rows(first)}", self.places.header
         )
 
@@ -186,25 +185,6 @@ def different_pairs(same: NDArray[np.bool_], label: Codes) -> int:
 def are_many(n_different: int, n_pairs: int) -> bool:
     """Return whether pairs with different labels are more than occasional corrections."""
     return n_different >= MANY_PAIRS and n_different > MANY_SHARE * n_pairs
-
-
-def several_labels(
-    n_different: int, n_pairs: int, where: str, header: Collection[str] = ()
-) -> DataError:
-    """Return the error for many pairs with different labels; columns may tell what they mean."""
-    if spans := span_hint(header):
-        return DataError(
-            f"{n_different} of {n_pairs} (task, worker) pairs have different labels{where}, and "
-            f"{spans}; if they are not spans, say what repeats mean: "
-            f"{option('duplicates', 'last')} or {option('duplicates', 'keep')}."
-        )
-    return DataError(
-        f"{n_different} of {n_pairs} (task, worker) pairs have different labels{where}; say what "
-        f"they mean: {option('duplicates', 'last')} if a later label corrects an earlier one, "
-        f"{option('duplicates', 'keep')} if each is a judgement of its own; if together they "
-        f"are a set of classes, join them in one row (cat{BETWEEN}dog) and give "
-        f"{option('type', 'sets')}."
-    )
 
 
 def _sortable(values: NDArray[Any]) -> NDArray[Any]:

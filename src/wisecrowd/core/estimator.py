@@ -1,37 +1,90 @@
-"""Estimator: parameters that follow the scikit-learn API, without importing scikit-learn."""
+"""Estimator: parameters that follow the scikit-learn API, without importing scikit-learn.
+
+A fit changes the method, so only one thread at a time may fit it.
+"""
 
 from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Mapping
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.arrow import as_frame, frame_library
 from wisecrowd.core.exceptions import (
+    ConcurrentFitError,
     DataError,
     ParameterError,
     UnknownParameterError,
     not_fitted,
 )
-from wisecrowd.core.frames import as_frame, frame_library
 from wisecrowd.core.kinds import IN_BLOCK, LABELS, Kind, get_kind
 from wisecrowd.core.messages.descriptions import suggestion
-from wisecrowd.core.saved_attributes import (
-    COUNT,
-    FINDINGS,
-    FLAG,
-    HISTORY,
-    SAW_GOLD,
-    TEXTS,
-    Saved,
+from wisecrowd.core.parameter_checks import (
+    MOST_ITERATIONS,
+    MOST_STARTS,
+    Count,
+    Limits,
+    Number,
+    as_generator,
+    check_limits,
 )
+from wisecrowd.core.saved_attributes import COUNT, FINDINGS, FLAG, HISTORY, SAW_GOLD, TEXTS, Saved
 
 if TYPE_CHECKING:
-    from wisecrowd.inference.label_law import LabelLaw
+    from wisecrowd.kinds.classes.families.label_law import LabelLaw
+
+
+class _FitLock:
+    """The lock of one method; copies of the method, including pickled ones, get a new lock."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.process = os.getpid()
+
+    def __reduce__(self) -> tuple[type[_FitLock], tuple[()]]:
+        return _FitLock, ()
+
+
+@contextmanager
+def exclusive_fit(method: object) -> Iterator[None]:
+    """Refuse a second thread that enters the ``with`` block with the same method.
+
+    The same thread may enter again. The lock is released when the block ends, also by an error.
+
+    Raises
+    ------
+    ConcurrentFitError
+        If another thread is inside.
+
+    Examples
+    --------
+    >>> from wisecrowd.aggregation import DawidSkene
+    >>> method = DawidSkene()
+    >>> with exclusive_fit(method):
+    ...     with exclusive_fit(method):
+    ...         print("twice in one thread")
+    twice in one thread
+    """
+    held: _FitLock = vars(method).setdefault("_fit_lock", _FitLock())
+    if held.process != os.getpid():  # the thread that held it does not exist in a forked process
+        held = vars(method)["_fit_lock"] = _FitLock()
+    if not held.lock.acquire(blocking=False):
+        raise ConcurrentFitError(
+            f"This {type(method).__name__} is being fitted in another thread; give every thread a "
+            "copy of its own, by sklearn.base.clone or copy.deepcopy."
+        )
+    try:
+        yield
+    finally:
+        held.lock.release()
 
 
 class Estimator:
@@ -50,6 +103,14 @@ class Estimator:
         "saw_gold_": SAW_GOLD,
     }
 
+    # What values parameters may have; subclasses declare additional ones.
+    limits: ClassVar[Limits] = {
+        "max_iter": Count(1, MOST_ITERATIONS),
+        "n_init": Count(1, MOST_STARTS),
+        "tol": Number(0.0),
+        "random_state": as_generator,
+    }
+
     @classmethod
     def _kind(cls) -> Kind:
         """Return the kind of labels that the method takes."""
@@ -60,6 +121,13 @@ class Estimator:
                 f"{cls.__name__} takes {cls.takes!r}, a kind that is not known here; use it inside "
                 f"{IN_BLOCK}."
             ) from None
+
+    def _validate_parameters(self) -> None:
+        """Check the limits of all parameters; subclasses add what one value cannot tell alone."""
+        limits: Limits = {}
+        for base in reversed(type(self).__mro__):
+            limits |= vars(base).get("limits", {})
+        check_limits(limits, self.get_params(deep=False))
 
     def _saved_attributes(self) -> dict[str, Saved]:
         """Return the declarations of all attributes that a fit of this method may set, by name."""
@@ -146,15 +214,15 @@ class Estimator:
         ax : matplotlib axes, optional
             Axes to draw on and return; the default is a new figure.
         """
-        return import_module("wisecrowd.reporting.plots").plot_workers(self, ax)
+        return _plots().plot_workers(self, ax)
 
     def plot_confusion(self, worker: Any, ax: Any = None) -> Any:
         """Draw the confusion matrix of one worker, by id; needs matplotlib."""
-        return import_module("wisecrowd.reporting.plots").plot_confusion(self, worker, ax)
+        return _plots().plot_confusion(self, worker, ax)
 
     def plot_convergence(self, ax: Any = None) -> Any:
         """Draw the objective after each iteration; needs matplotlib."""
-        return import_module("wisecrowd.reporting.plots").plot_convergence(self, ax)
+        return _plots().plot_convergence(self, ax)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "tasks_" in self.__dict__
@@ -162,8 +230,8 @@ class Estimator:
     def label_law(self) -> LabelLaw:
         """Return p(label | class, worker, task) under the fit, with the class prior.
 
-        See :class:`~wisecrowd.inference.label_law.LabelLaw`. Methods that do not model labels, such
-        as votes, raise DataError.
+        See :class:`~wisecrowd.kinds.classes.families.label_law.LabelLaw`. Methods that do not model
+        labels, such as votes, raise DataError.
         """
         self._require_fitted()
         law = self._label_law()
@@ -177,8 +245,7 @@ class Estimator:
 
     def _label_law(self) -> LabelLaw | None:
         """Return the law that the attributes define, or None; methods may override this."""
-        laws = import_module("wisecrowd.inference.label_law")
-        law: LabelLaw | None = laws.law_from_attributes(vars(self))
+        law: LabelLaw | None = self._kind().answers.label_law(vars(self))
         return law
 
     def _require_fitted(self) -> None:
@@ -273,6 +340,11 @@ class Estimator:
         """Delete the attributes of the previous fit."""
         for name in [x for x in vars(self) if x.endswith("_") and not x.startswith("_")]:
             delattr(self, name)
+
+
+def _plots() -> Any:
+    """Return the module of the plots, which lies above and needs matplotlib."""
+    return import_module("wisecrowd.reporting.plots")
 
 
 def _require_known(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wisecrowd.core.exceptions import FindingWarning
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_choice
 
 SEVERITIES = ("info", "low", "medium", "high")
@@ -65,6 +66,16 @@ class Finding:
             "affected": affected,
             "examples": [dict(row) for row in self.examples],
         }
+
+
+def not_converged(n_iter: int, name: str) -> Finding:
+    """Return the finding for a fit that did not converge."""
+    more = for_reader("max_iter", "-p max_iter")
+    return Finding(
+        "not-converged", "medium", float(n_iter), (),
+        f"{name} did not converge in {n_iter} iterations: what it says may still change.",
+        f"Raise {more}.",
+    )  # fmt: skip
 
 
 def warn_of(findings: Iterable[Finding], stacklevel: int) -> None:

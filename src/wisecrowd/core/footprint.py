@@ -7,11 +7,13 @@ fit, without the labels themselves.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from wisecrowd.core.labels import CrowdLabels
+if TYPE_CHECKING:
+    from wisecrowd.kinds.classes.container import CrowdLabels
+
 
 MOST_VOTES = 1_000_000  # size of the vote table of the checks; they skip larger tables
 DENSE_LIMIT = 50_000_000  # size of a posterior; larger ones are sparse over the received labels

@@ -1,21 +1,92 @@
-"""Known classes of tasks: gold labels and truth, in every accepted form."""
+"""Known answers of tasks: gold and truth in every accepted form, and the columns that hold them.
+
+The column names of the annotations are preferred if the table has them, but not required.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.arrow import is_missing
+from wisecrowd.core.columns import TRUTH_NAMES, find_columns, guess, listed, plain_name
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.messages.descriptions import describe_ids, suggestion
-from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.core.truth_columns import find_truth_columns
+
+_SUREST = [plain_name(name) for name in TRUTH_NAMES if name != "class"]
+_RIVALS = ("label", "answer")  # labels by workers, if the table also has a column of the truth
+_LAST = ("score", "tags", "cluster", "mask")  # answers of other kinds, if no other column is one
+DEFAULT_REMEDY = "call them task and label"
+
+
+def find_truth_columns(
+    columns: Sequence[str],
+    preferred: Mapping[str, str | None] | None = None,
+    *,
+    asked: Mapping[str, str | None] | None = None,
+    remedy: str = DEFAULT_REMEDY,
+) -> tuple[dict[str, str], str | None]:
+    """Return the columns of the task and the label, and a sentence if they were guessed.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The names that the table has.
+    preferred : mapping of role to name, optional
+        Column names of the annotations, used if the table has such columns.
+    asked : mapping of role to name, optional
+        Column names of this table, which must exist.
+    remedy : str
+        What to do if the columns cannot be detected.
+
+    Examples
+    --------
+    >>> find_truth_columns(["x", "gold"], {"task": "x"})
+    ({'task': 'x', 'label': 'gold'}, "columns recognised: task = 'x', label = 'gold'")
+    """
+    given = {role: name for role, name in (asked or {}).items() if name is not None}
+    found = find_columns(columns, given)[0] if given else {}
+    found = {role: name for role, name in found.items() if role in given}
+    wanted = {role: name for role, name in (preferred or {}).items() if name in columns}
+    for role in ("task", "label"):
+        if role in found:
+            continue
+        free = [name for name in columns if name not in found.values()]
+        chosen = _truth(free, remedy) if role == "label" else None
+        chosen = chosen or wanted.get(role) or _guess(role, free, remedy)
+        if chosen is None and role == "label":
+            chosen = _only([name for name in free if plain_name(name) in _LAST], role, remedy)
+        if chosen is None:
+            raise DataError(
+                f"No column looks like the {role}: there are {listed(columns)}; {remedy}."
+            )
+        found[role] = chosen
+    shown = [f"{role} = {found[role]!r}" for role in ("task", "label")]
+    usual = all(found[role] in (role, given.get(role)) for role in ("task", "label"))
+    return found, None if usual else f"columns recognised: {', '.join(shown)}"
+
+
+def _truth(columns: Sequence[str], remedy: str) -> str | None:
+    """Return the column whose name means the truth."""
+    truths = [name for name in columns if plain_name(name) in _SUREST]
+    rivals = [name for name in columns if plain_name(name) in _RIVALS] if truths else []
+    return _only([*rivals, *truths], "label", remedy)
+
+
+def _only(candidates: Sequence[str], role: str, remedy: str) -> str | None:
+    if len(candidates) > 1:
+        raise DataError(f"The columns {listed(candidates)} could each be the {role}; {remedy}.")
+    return candidates[0] if candidates else None
+
+
+def _guess(role: str, columns: Sequence[str], remedy: str) -> str | None:
+    try:
+        return guess(role, columns)
+    except DataError as error:
+        raise DataError(f"{str(error).partition(';')[0]}; {remedy}.") from None
 
 
 def as_pairs(values: Any, labels: Annotations, what: str) -> tuple[NDArray[np.int32], Any]:
@@ -49,95 +120,44 @@ def as_pairs(values: Any, labels: Annotations, what: str) -> tuple[NDArray[np.in
     return lookup(ids, labels.tasks), (ids, classes)
 
 
-def as_gold(gold: Any, labels: CrowdLabels) -> NDArray[np.int32] | None:
-    """Return gold as one class code per task, ``-1`` where unknown; ``None`` without gold.
+def known_answers(
+    truth: Any, tasks: NDArray[Any], answer: str, names: Collection[str], what: str = "truth"
+) -> tuple[list[Any], list[Any]]:
+    """Return ids of tasks and their answers from a mapping, a frame, or one answer per task.
 
-    Examples
-    --------
-    >>> labels = CrowdLabels.from_arrays(["t1", "t2"], ["ann", "ann"], ["cat", "dog"])
-    >>> as_gold({"t2": "cat"}, labels).tolist()
-    [-1, 0]
+    Parameters
+    ----------
+    truth : mapping from task to answer, frame with a column of tasks, or (n_tasks,) list
+    tasks : (n_tasks,)
+        The tasks of the data.
+    answer : str
+        What messages call an answer.
+    names : collection of str
+        Names that the column of answers may have, in lower case, the surest first.
+    what : str
+        What messages call the truth.
     """
-    if gold is None:
-        return None
-    codes, values = as_pairs(gold, labels, "gold")
-    ids, classes = values if isinstance(values, tuple) else (labels.tasks.tolist(), values)
-    present = np.array([not is_missing(x) for x in classes], dtype=bool)
-    unknown_task = (codes < 0) & present
-    if unknown_task.any():
-        task = ids[int(np.argmax(unknown_task))]
+    if isinstance(truth, Mapping) and not hasattr(truth, "column_names"):
+        return list(truth.keys()), list(truth.values())
+    if hasattr(truth, "columns") or hasattr(truth, "column_names"):
+        import narwhals as nw
+
+        frame = nw.from_native(truth, eager_only=True)
+        columns = {str(name).lower(): name for name in frame.columns}
+        named = next((columns[name] for name in names if name in columns), None)
+        if "task" not in columns or named is None:
+            listed = ", ".join(map(repr, frame.columns))
+            raise DataError(f"The {what} has the columns {listed}; call them task and {answer}.")
+        return frame[columns["task"]].to_list(), frame[named].to_list()
+    return tasks.tolist(), one_per_task(truth, tasks, answer, what)
+
+
+def one_per_task(truth: Any, tasks: NDArray[Any], answer: str, what: str = "truth") -> list[Any]:
+    """Return a list of answers, as many as there are tasks."""
+    values = list(truth)
+    if len(values) != len(tasks):
         raise DataError(
-            f"Gold names task {task!r}, which has no row in the labels"
-            f"{suggestion(task, labels.tasks)}; remove it from the gold or add the task."
+            f"The {what} has {len(values)} entries for {len(tasks)} tasks; give one per task, or a "
+            f"mapping from task to {answer}."
         )
-    class_codes = lookup(_whole(classes), labels.classes)
-    unknown = (class_codes < 0) & present
-    if unknown.any():
-        where = int(np.argmax(unknown))
-        raise DataError(
-            f"Gold gives task {ids[where]!r} the class {classes[where]!r}"
-            f"{suggestion(classes[where], labels.classes)}, which is not among the classes "
-            f"({describe_ids(labels.classes)}); "
-            f"declare it with {for_reader('classes=[...]', '--classes A,B,C')} or correct the gold."
-        )
-    result = np.full(labels.n_tasks, -1, dtype=np.int32)
-    codes, class_codes = codes[present], class_codes[present]
-    result[codes] = class_codes
-    if (result[codes] != class_codes).any():
-        where = int(np.argmax(result[codes] != class_codes))
-        raise DataError(
-            f"Gold gives task {labels.tasks[codes[where]]!r} two classes, "
-            f"{labels.classes[class_codes[where]]!r} and {labels.classes[result[codes[where]]]!r}; "
-            "keep one."
-        )
-    return result
-
-
-def as_truth(truth: Any, labels: CrowdLabels) -> NDArray[np.int32]:
-    """Return the truth for scoring as one class code per task, ``-1`` where unknown.
-
-    Unlike gold, truth may contain other tasks, which are ignored. It may also contain classes that
-    no label has. Those get the code ``n_classes``, so the answer to such a task is always wrong.
-
-    Examples
-    --------
-    >>> labels = CrowdLabels.from_arrays(["t1", "t2"], ["ann", "ann"], ["cat", "dog"])
-    >>> as_truth({"t2": "cow", "t9": "cat"}, labels).tolist()
-    [-1, 2]
-    """
-    codes, values = as_pairs(truth, labels, "truth")
-    classes = _whole(values[1] if isinstance(values, tuple) else values)
-    known = (codes >= 0) & np.array([not is_missing(x) for x in classes], dtype=bool)
-    if not known.any():
-        given = values[0] if isinstance(values, tuple) else []
-        hint = suggestion(given[0], labels.tasks) if len(given) else ""
-        raise DataError(f"The truth names none of these tasks{hint}; there is nothing to score.")
-    class_codes = lookup(classes, labels.classes)
-    class_codes[class_codes < 0] = labels.n_classes
-    result = np.full(labels.n_tasks, -1, dtype=np.int32)
-    result[codes[known]] = class_codes[known]
-    return result
-
-
-def _whole(classes: list[Any]) -> list[Any]:
-    """Convert floats back to integers where missing entries turned 1 into 1.0."""
-    floats = [x for x in classes if isinstance(x, float) and x == x]
-    if not floats or not all(x.is_integer() for x in floats):
-        return classes
-    return [int(x) if isinstance(x, float) and x == x else x for x in classes]
-
-
-def known_classes(truth: Any, labels: CrowdLabels) -> tuple[list[Any], list[Any]]:
-    """Return the ids of the tasks with a known class, as given, and their classes.
-
-    Examples
-    --------
-    >>> labels = CrowdLabels.from_arrays(["t1", "t2"], ["ann", "ann"], ["cat", "dog"])
-    >>> known_classes([None, "cow"], labels)
-    (['t2'], ['cow'])
-    """
-    _, values = as_pairs(truth, labels, "truth")
-    ids, classes = values if isinstance(values, tuple) else (labels.tasks.tolist(), values)
-    classes = _whole(classes)
-    known = [i for i, value in enumerate(classes) if not is_missing(value)]
-    return [ids[i] for i in known], [classes[i] for i in known]
+    return values

@@ -1,72 +1,30 @@
-"""Table of all kinds of labels.
+"""Kinds of labels: what the rest of wisecrowd asks a kind, and how it finds one.
 
-A kind consists of a container, an answer class and an entry here. Reading, fits, tables, model
-files, the command line and the common checks use that entry. The user or the method declares the
-kind; it is never guessed from values.
+A kind is a package of :mod:`wisecrowd.kinds`, which is loaded when it is first asked for. Reading,
+fits, tables, model files, the command line and the common checks ask its row. The user or the
+method declares the kind; it is never guessed from values.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+import importlib.util
+import re
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
-from wisecrowd.core import symmetries
 from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.answers import Answers, ClassAnswers
-from wisecrowd.core.cluster_answers import ClusterAnswers
+from wisecrowd.core.answers import Answers
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.item_answers import ItemAnswers
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.mask_answers import MaskAnswers
-from wisecrowd.core.masks import CrowdMasks
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import option
-from wisecrowd.core.number_answers import NumberAnswers
-from wisecrowd.core.number_prior import number_prior
-from wisecrowd.core.numbers import CrowdNumbers
-from wisecrowd.core.ordered_answers import OrderedAnswers
-from wisecrowd.core.ordered_classes import ORDERED
-from wisecrowd.core.pairs import CrowdPairs
-from wisecrowd.core.rankings import CrowdRankings
-from wisecrowd.core.region_answers import RegionAnswers
-from wisecrowd.core.regions import CrowdRegions
-from wisecrowd.core.same import CrowdSame
-from wisecrowd.core.sequence_answers import SequenceAnswers
-from wisecrowd.core.sequence_truth import sequence_prior
-from wisecrowd.core.sequences import CrowdSequences
-from wisecrowd.core.set_answers import SetAnswers
-from wisecrowd.core.set_truth import set_prior
-from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.settings import current_settings, with_settings
-from wisecrowd.core.symmetries import Symmetry
-from wisecrowd.core.task_prior import as_start, class_prior
-from wisecrowd.core.text_answers import TextAnswers
-from wisecrowd.core.texts import CrowdTexts
 
-LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
-SEQUENCES = "sequences"
-SETS = "sets"
-BOXES = "boxes"
-SAME = "same"
-TEXTS = "texts"
-MASKS = "masks"
-# Other words for the kinds, for suggestions.
-OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
-    LABELS: ("classes", "class", "label", "categories", "category", "classification", "choices"),
-    ORDERED: ("ordinal", "grades", "grade", "ratings", "rating", "likert", "scale"),
-    NUMBERS: ("number", "numeric", "regression", "continuous", "values", "scores"),
-    PAIRS: ("pair", "pairwise", "comparisons", "preferences", "preference", "votes"),
-    RANKINGS: ("ranking", "ranks", "orders"),
-    SEQUENCES: ("spans", "span", "tags", "ner", "bio", "sequence", "entities", "tokens"),
-    SETS: ("set", "multilabel", "multi-label", "multi_label", "taxonomy"),
-    BOXES: ("box", "bbox", "bboxes", "rectangles", "regions", "detection"),
-    SAME: ("clusters", "clustering", "duplicates", "matching", "entity-resolution"),
-    TEXTS: ("text", "transcripts", "transcriptions", "transcription", "translations", "strings"),
-    MASKS: ("mask", "segmentation", "brush", "rle"),
-}
+LABELS = "labels"  # the kind of a table whose kind is not declared
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -74,14 +32,56 @@ def no_prior(task_prior: Any, gold: Any, data: Annotations) -> None:
     """Refuse a task prior or gold, for kinds without them."""
     if task_prior is not None or gold is not None:
         raise ParameterError(
-            f"Methods for {type(data).__name__} take neither gold nor a task prior; leave them out."
+            f"Methods for {kind_of(data).name} take neither gold nor a task prior; leave them out."
         )
 
 
 def no_start(init: Any, data: Annotations) -> None:
     """Refuse a start, for kinds whose methods choose their own."""
     if init is not None:
-        raise ParameterError(f"Methods for {type(data).__name__} take no init; leave it out.")
+        raise ParameterError(f"Methods for {kind_of(data).name} take no init; leave it out.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Symmetry:
+    """A change of the data that changes the answers in a known way.
+
+    The common checks verify the symmetries of a kind for every method.
+
+    Attributes
+    ----------
+    name : str
+    change : function of data
+        Returns the changed data, with the same tasks and workers.
+    expected : function of learned attributes
+        Returns the expected answers to the changed data by attribute, given the original answers.
+    """
+
+    name: str
+    change: Callable[[Any], Any]
+    expected: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+class Words(NamedTuple):
+    """How messages speak of the labels and results of a kind.
+
+    Attributes
+    ----------
+    labels, per_task : str
+        What all labels are called, and those of one task.
+    sizes : str
+        What else a question has, with fields of :class:`wisecrowd.io.inspection.Question`.
+    output : str
+        The usual name of a file of results.
+    """
+
+    labels: str = "labels"
+    per_task: str = "labels"
+    sizes: str = ""
+    output: str = "labels.csv"
+
+
+PLAIN = Words()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,218 +96,198 @@ class Kind:
         Declares the payload and the columns that hold it.
     answers : subclass of Answers
         Declares the results: attributes, tables, scores, saved axes.
-    methods : str or mapping of class name to module
-        Methods for this kind: a package with ``LOCATIONS``, or the module of each class.
     default_method : str
         Command-line name of the default method.
+    package : str
+        The package with the other parts of the kind: ``methods.METHODS``, a small crowd and
+        symmetries for the common checks (``example``), ``scorer.SCORER``, ``audit.PLAN``,
+        ``report.PLAN``, ``checks.CHECKS`` and ``packed.PACKED``. What is absent is not offered
+        for the kind.
+    also_called : tuple of str
+        Other words for the kind, for suggestions.
+    pack_method : str
+        Default method for packs, where that of the kind needs all labels in memory.
+    refit_method : str
+        Method that an audit fits again and again, where the default one is many fits.
     prior : function of (task_prior, gold, data)
         Turns prior knowledge about tasks into the kind's own form.
     start : function of (init, data)
         Turns the user's start into the form that methods take.
-    checked : bool
-        Whether the common checks of a fit apply.
+    findings : function of (data, result, known, *, labels_only), optional
+        The common checks of a fit.
+    updating : function, optional
+        Returns the module of updates: ``update_method``, ``updatable``, ``state_of``, ``restore``.
     declared : bool
         Whether a method of this kind declares what the labels are; otherwise classes that look
         like numbers or texts are refused.
     default_learner : str, optional
         Command-line name of the default method that learns from features.
-    example : "module:function" or function of (make, seed)
-        Returns a small crowd for the common checks of the methods that ``make`` creates.
-    scorer : "module:class", optional
-        How ``compare`` scores the methods of this kind; None if there is nothing to compare.
+    usual : bool
+        Whether labels are of this kind if nothing declares another one.
+    also_fits : tuple of str
+        Other kinds whose data the methods of this kind take.
+    words : Words
+    exports : tuple of str
+        What results can be written as besides tables, such as "preferences" and "coco".
+    gold_in_rows : bool
+        Whether a known answer is one cell of a table, as ``--gold`` reads it.
+    recognises : function of a set of names
+        Whether a file with these columns holds results of this kind.
+    truth_column : str, optional
+        The usual column of known answers; by default "label" and others of its names.
+    empty_truth, true_numbers : bool
+        Whether an empty cell is a known answer, and whether known answers are numbers, which may
+        have decimal commas.
+    methods : mapping of class name to module, optional
+        Methods of a kind without a package.
+    example : function of (make, seed), optional
+        Returns a small crowd for the common checks, for a kind without a package.
     symmetries : tuple of Symmetry
-        Symmetries that the common checks verify for every method of this kind.
-    audit : "module:name" of an AuditPlan, or ""
-        Parts of an audit; without a plan there is no audit.
-    report : "module:name" of a ReportPlan, or ""
-        Content and sections of a report.
+        Those of a kind without a package.
     """
 
     name: str
     container: type[Annotations]
     answers: type[Answers]
-    methods: str | Mapping[str, str]
     default_method: str
-    example: str | Callable[[Any, int], Annotations]
+    package: str = ""
+    also_called: tuple[str, ...] = ()
+    pack_method: str = ""
+    refit_method: str = ""
     prior: Callable[[Any, Any, Any], Any] = no_prior
     start: Callable[[Any, Any], Any] = no_start
     default_learner: str | None = None
-    checked: bool = False
+    usual: bool = False
+    also_fits: tuple[str, ...] = ()
+    words: Words = PLAIN
+    exports: tuple[str, ...] = ()
+    gold_in_rows: bool = True
+    recognises: Callable[[Set[str]], bool] = lambda columns: False
+    truth_column: str | None = None
+    empty_truth: bool = False
+    true_numbers: bool = False
+    findings: Callable[..., list[Finding]] | None = None
+    updating: Callable[[], Any] | None = None
     declared: bool = False
-    scorer: str | None = "wisecrowd.inference.scorers:ClassScorer"
+    methods: Mapping[str, str] | None = None
+    example: Callable[[Any, int], Annotations] | None = None
     symmetries: tuple[Symmetry, ...] = ()
-    audit: str = ""
-    report: str = ""
+
+    def default_on_packs(self) -> str:
+        """Return the default method of packs, which are fitted shard by shard."""
+        return self.pack_method or self.default_method
+
+    def default_of_refits(self) -> str:
+        """Return the method that an audit fits to parts of the labels."""
+        return self.refit_method or self.default_method
 
     def gate(self, data: Any) -> Any:
         """Return data of any accepted form as this kind's container, or raise an error."""
         return self.container.coerce(data, type=self.name if self.declared else None)
 
+    def has_part(self, name: str) -> bool:
+        """Return whether the package of the kind has such a module."""
+        try:
+            return bool(self.package and importlib.util.find_spec(f"{self.package}.{name}"))
+        except ModuleNotFoundError:  # nor such a folder
+            return False
+
+    def part(self, name: str) -> ModuleType | None:
+        """Return a module of the kind's package, such as "report"; None if there is none."""
+        return _part(self.package, name) if self.has_part(name) else None
+
     def method_modules(self) -> dict[str, str]:
         """Return the module of every method that takes this kind, by class name."""
-        if not isinstance(self.methods, str):
-            return dict(self.methods)
-        locations = importlib.import_module(self.methods).LOCATIONS
-        return {name: f"{self.methods}.{module}" for name, module in locations.items()}
+        return dict(_located(self.package) if self.methods is None else self.methods)
 
     def example_crowd(self, make: Any, seed: int = 0) -> Any:
         """Return a small crowd for fitting a method."""
-        if callable(self.example):
-            return self.example(make, seed)
-        module, _, function = self.example.partition(":")
-        return getattr(importlib.import_module(module), function)(make, seed)
+        example = self.example or _part(self.package, "example").example
+        return example(make, seed)
+
+    def all_symmetries(self) -> tuple[Symmetry, ...]:
+        """Return the symmetries that hold for every method of this kind."""
+        if not self.package:
+            return self.symmetries
+        found: tuple[Symmetry, ...] = _part(self.package, "example").SYMMETRIES
+        return found
 
 
-KINDS: dict[str, Kind] = {
-    LABELS: Kind(
-        name=LABELS,
-        container=CrowdLabels,
-        answers=ClassAnswers,
-        methods="wisecrowd.aggregation",
-        default_method="auto",
-        default_learner="auto",
-        prior=class_prior,
-        start=as_start,
-        checked=True,
-        example="wisecrowd.testing.crowds:small_labels",
-        audit="wisecrowd.audit.plans:CLASSES",
-        report="wisecrowd.reporting.plans:CLASSES",
-        symmetries=symmetries.CLASSES,
-    ),
-    ORDERED: Kind(
-        name=ORDERED,
-        container=CrowdLabels,
-        answers=OrderedAnswers,
-        methods="wisecrowd.aggregation.ordered",
-        default_method="thresholds",
-        scorer="wisecrowd.inference.scorers:OrderedScorer",
-        prior=class_prior,
-        start=as_start,
-        checked=True,
-        declared=True,
-        example="wisecrowd.testing.crowds:small_grades",
-        audit="wisecrowd.audit.plans:ORDERED",
-        report="wisecrowd.reporting.plans:ORDERED",
-        symmetries=symmetries.GRADES,
-    ),
-    NUMBERS: Kind(
-        name=NUMBERS,
-        container=CrowdNumbers,
-        answers=NumberAnswers,
-        methods="wisecrowd.aggregation.numbers",
-        default_method="gaussian-em",
-        scorer="wisecrowd.inference.scorers:NumberScorer",
-        default_learner="raykar-regression",
-        prior=number_prior,
-        example="wisecrowd.testing.crowds:small_numbers",
-        audit="wisecrowd.audit.plans:NUMBERS",
-        report="wisecrowd.reporting.plans:NUMBERS",
-        symmetries=symmetries.NUMBERS,
-    ),
-    PAIRS: Kind(
-        name=PAIRS,
-        container=CrowdPairs,
-        answers=ItemAnswers,
-        methods="wisecrowd.aggregation.pairs",
-        default_method="crowd-bt",
-        scorer="wisecrowd.inference.scorers:PairScorer",
-        default_learner="preference-net",
-        example="wisecrowd.testing.crowds:small_votes",
-        audit="wisecrowd.audit.plans:PAIRS",
-        report="wisecrowd.reporting.plans:PAIRS",
-        symmetries=symmetries.PAIRS,
-    ),
-    RANKINGS: Kind(
-        name=RANKINGS,
-        container=CrowdRankings,
-        answers=ItemAnswers,
-        methods="wisecrowd.aggregation.rankings",
-        default_method="plackett-luce",
-        scorer=None,
-        example="wisecrowd.testing.crowds:small_rankings",
-        symmetries=symmetries.RANKINGS,
-    ),
-    SEQUENCES: Kind(
-        name=SEQUENCES,
-        container=CrowdSequences,
-        answers=SequenceAnswers,
-        methods="wisecrowd.aggregation.sequences",
-        default_method="bsc",
-        prior=sequence_prior,
-        scorer="wisecrowd.inference.scorers:SequenceScorer",
-        example="wisecrowd.testing.crowds:small_sequences",
-        symmetries=symmetries.SEQUENCES,
-        audit="wisecrowd.audit.plans:SEQUENCES",
-        report="wisecrowd.reporting.plans:SEQUENCES",
-    ),
-    SETS: Kind(
-        name=SETS,
-        container=CrowdSets,
-        answers=SetAnswers,
-        methods="wisecrowd.aggregation.sets",
-        default_method="shared-two-coin",
-        default_learner="raykar-sets",
-        prior=set_prior,
-        scorer="wisecrowd.inference.scorers:SetScorer",
-        example="wisecrowd.testing.crowds:small_sets",
-        audit="wisecrowd.audit.plans:SETS",
-        report="wisecrowd.reporting.plans:SETS",
-        symmetries=symmetries.SETS,
-    ),
-    BOXES: Kind(
-        name=BOXES,
-        container=CrowdRegions,
-        answers=RegionAnswers,
-        methods="wisecrowd.aggregation.boxes",
-        default_method="box-consensus",
-        scorer="wisecrowd.inference.box_scorer:BoxScorer",
-        example="wisecrowd.testing.crowds:small_boxes",
-        symmetries=symmetries.BOXES,
-        audit="wisecrowd.audit.plans:BOXES",
-        report="wisecrowd.reporting.plans:BOXES",
-    ),
-    SAME: Kind(
-        name=SAME,
-        container=CrowdSame,
-        answers=ClusterAnswers,
-        methods="wisecrowd.aggregation.same",
-        default_method="crowd-clustering",
-        scorer="wisecrowd.inference.scorers:SameScorer",
-        example="wisecrowd.testing.crowds:small_same",
-        audit="wisecrowd.audit.plans:SAME",
-        report="wisecrowd.reporting.plans:SAME",
-        symmetries=symmetries.SAME,
-    ),
-    TEXTS: Kind(
-        name=TEXTS,
-        container=CrowdTexts,
-        answers=TextAnswers,
-        methods="wisecrowd.aggregation.texts",
-        default_method="rover",
-        scorer="wisecrowd.inference.scorers:TextScorer",
-        example="wisecrowd.testing.crowds:small_texts",
-        audit="wisecrowd.audit.plans:TEXTS",
-        report="wisecrowd.reporting.plans:TEXTS",
-        symmetries=symmetries.TEXTS,
-    ),
-    MASKS: Kind(
-        name=MASKS,
-        container=CrowdMasks,
-        answers=MaskAnswers,
-        methods="wisecrowd.aggregation.masks",
-        default_method="mask-em",
-        scorer="wisecrowd.inference.mask_scorer:MaskScorer",
-        example="wisecrowd.testing.mask_crowds:small_masks",
-        audit="wisecrowd.audit.plans:MASKS",
-        report="wisecrowd.reporting.plans:MASKS",
-        symmetries=symmetries.MASKS,
-    ),
-}
+def _part(package: str, name: str) -> ModuleType:
+    """Return a module of a package."""
+    return importlib.import_module(f"{package}.{name}")
+
+
+def _located(package: str) -> dict[str, str]:
+    """Return the module of every method in the package of a kind, by class name."""
+    methods = _part(package, "methods")
+    return {name: f"{methods.__name__}.{words_of(name, '_')}" for name in methods.METHODS}
+
+
+def words_of(class_name: str, between: str) -> str:
+    """Return the words of a class name in lower case.
+
+    Examples
+    --------
+    >>> words_of("FastDawidSkene", "_"), words_of("HMMCrowd", "-")
+    ('fast_dawid_skene', 'hmm-crowd')
+    """
+    border = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
+    return re.sub(border, between, class_name).lower()
+
+
+def kinds_package() -> ModuleType:
+    """Return :mod:`wisecrowd.kinds`, which lies above and is therefore loaded late."""
+    return _part("wisecrowd", "kinds")
+
+
+class _Kinds(Mapping[str, Kind]):
+    """The rows of the built-in kinds, each loaded when it is asked for."""
+
+    def package(self, name: str) -> str:
+        """Return the package of a kind."""
+        kinds = kinds_package()
+        if name not in kinds.NAMES:
+            raise KeyError(name)
+        return f"wisecrowd.kinds.{kinds.FOLDERS.get(name, name)}"
+
+    def __getitem__(self, name: str) -> Kind:
+        row: Kind = _part(self.package(name), "kind").KIND
+        return row
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(kinds_package().NAMES)
+
+    def __len__(self) -> int:
+        return len(kinds_package().NAMES)
+
+
+KINDS = _Kinds()
 
 
 def all_kinds() -> dict[str, Kind]:
     """Return the built-in kinds and those added by :func:`with_kind`, by name."""
     return {**KINDS, **{kind.name: kind for kind in current_settings().kinds}}
+
+
+def kind_names() -> list[str]:
+    """Return the names of all kinds, without loading them."""
+    return [*KINDS, *(kind.name for kind in current_settings().kinds)]
+
+
+def method_modules(type: str | None = None) -> dict[str, str]:
+    """Return the module of every method by class name, of one kind or of all.
+
+    Only the rows of kinds from elsewhere are loaded.
+    """
+    found: dict[str, str] = {}
+    for name in kind_names() if type is None else [type]:
+        found |= (
+            _located(KINDS.package(name))
+            if name in list(KINDS)
+            else get_kind(name).method_modules()
+        )
+    return found
 
 
 @contextmanager
@@ -316,7 +296,7 @@ def with_kind(kind: Kind) -> Iterator[None]:
 
     Inside the block its name is a valid ``type`` and its methods are found by name.
     """
-    if kind.name in all_kinds():
+    if kind.name in kind_names():
         raise ParameterError(f"There is a kind {kind.name!r} already; choose another name.")
     with with_settings(kinds=(*current_settings().kinds, kind)):
         yield
@@ -327,14 +307,16 @@ def kind_of(data: Annotations) -> Kind:
 
     Examples
     --------
+    >>> from wisecrowd import CrowdNumbers
     >>> kind_of(CrowdNumbers.from_arrays(["t"], ["w"], [1.5])).name
     'numbers'
     """
-    if isinstance(data, CrowdLabels):
-        return KINDS[ORDERED if data.ordered else LABELS]
-    for kind in all_kinds().values():
+    own: tuple[Kind, ...] = current_settings().kinds
+    for kind in own:
         if type(data) is kind.container:
             return kind
+    if type(data).kind:
+        return KINDS[data.kind_name()]
     raise ParameterError(
         f"{type(data).__name__} belong to a kind that is not known here; use it inside {IN_BLOCK}."
     )
@@ -348,7 +330,7 @@ def get_kind(name: str) -> Kind:
     >>> get_kind("labels").container.__name__
     'CrowdLabels'
     """
-    if name in KINDS:
+    if name in list(KINDS):
         return KINDS[name]
     found = all_kinds()
     if name not in found:
@@ -362,7 +344,7 @@ def get_kind(name: str) -> Kind:
 def _meant(name: str) -> str:
     """Return a question that names the kind with this other name, or an empty text."""
     plain = name.strip().lower()
-    for kind, others in OTHER_NAMES.items():
-        if plain == kind or plain in others:
-            return f" (did you mean {option('type', kind)}?)"
-    return suggestion(plain, list(all_kinds()))
+    for kind in all_kinds().values():
+        if plain == kind.name or plain in kind.also_called:
+            return f" (did you mean {option('type', kind.name)}?)"
+    return suggestion(plain, kind_names())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from pathlib import Path
 
@@ -41,7 +40,7 @@ def _container_limit(file: Path) -> int:
 
 def _process_limit() -> int:
     try:
-        resource = importlib.import_module("resource")
+        import resource
     except ImportError:  # Windows
         return UNKNOWN
     limit = int(resource.getrlimit(resource.RLIMIT_AS)[0])

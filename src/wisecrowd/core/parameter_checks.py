@@ -1,9 +1,10 @@
-"""Checks of parameter values; each message states what is allowed."""
+"""What values parameters may have: tables of limits, and checks that say what is allowed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -75,3 +76,78 @@ def as_generator(random_state: Any) -> np.random.Generator:
     if random_state is not None:
         check_integer("random_state", random_state, 0, math.inf)
     return np.random.default_rng(random_state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """What values a parameter may have; a class lists its own in ``limits``, by name.
+
+    Parameters
+    ----------
+    auto, none : bool
+        Whether "auto" and None are allowed as well.
+    """
+
+    auto: bool = False
+    none: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse a value outside the limit."""
+        if not ((self.auto and is_auto(value)) or (self.none and value is None)):
+            self._check(name, value)
+
+    def _check(self, name: str, value: Any) -> None:
+        raise TypeError(f"{type(self).__name__} must define _check.")
+
+
+@dataclass(frozen=True)
+class Count(Limit):
+    """An integer from ``minimum`` to ``maximum``."""
+
+    minimum: int
+    maximum: float = LARGEST_COUNT
+
+    def _check(self, name: str, value: Any) -> None:
+        check_integer(name, value, self.minimum, self.maximum)
+
+
+@dataclass(frozen=True)
+class Number(Limit):
+    """A finite number from ``low`` to ``high``."""
+
+    low: float
+    high: float = LARGEST_NUMBER
+
+    def _check(self, name: str, value: Any) -> None:
+        check_number(name, value, self.low, self.high)
+
+
+class Flag(Limit):
+    """True or False."""
+
+    def _check(self, name: str, value: Any) -> None:
+        check_flag(name, value)
+
+
+@dataclass(frozen=True)
+class Choice(Limit):
+    """One of the given words."""
+
+    choices: Sequence[str]
+
+    def _check(self, name: str, value: Any) -> None:
+        check_choice(name, value, self.choices)
+
+
+# By name of the parameter: a limit, or a function that refuses a value.
+Limits = dict[str, Limit | Callable[[Any], object]]
+
+
+def check_limits(limits: Limits, params: dict[str, Any]) -> None:
+    """Refuse parameters outside their limits; limits of other parameters are left."""
+    for name, limit in limits.items():
+        if name in params:
+            if isinstance(limit, Limit):
+                limit.check(name, params[name])
+            else:
+                limit(params[name])

@@ -6,21 +6,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.core.types import Floats
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
+
+    from wisecrowd.kinds.classes.container import CrowdLabels
+    from wisecrowd.kinds.classes.prior import TaskPrior
 
     # ``Problem`` without a parameter is one of classes.
     Data = TypeVarWithDefault("Data", default=CrowdLabels)
     Prior = TypeVarWithDefault("Prior", default=TaskPrior)
 else:
     Data, Prior = TypeVar("Data"), TypeVar("Prior")
-
-Floats = NDArray[np.float64]
 
 
 class Engine(Protocol):

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.kinds import LABELS, all_kinds, get_kind
+from wisecrowd.core.kinds import LABELS, get_kind, kind_names, method_modules, words_of
+from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.core.validation import suggestion
 
 
 @dataclass(frozen=True)
@@ -51,17 +51,17 @@ def kebab_case(class_name: str) -> str:
     """
     if class_name.isupper() or class_name in ONE_WORD:
         return class_name.lower()
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", class_name).lower()
+    return words_of(class_name, "-")
 
 
+AUTO = "auto"  # names the default method of every kind; for classes it is a method of its own
 PACKAGES = ("aggregation", "learning")  # inference from labels alone, and learning with features
 
 
 def _modules(kind: str, type: str | None = None) -> dict[str, str]:
     """Return the module of every method by class name; ``type`` selects one type of labels."""
     if kind == "aggregation":
-        wanted = all_kinds().values() if type is None else [get_kind(type)]
-        return {name: module for one in wanted for name, module in one.method_modules().items()}
+        return method_modules(None if type is None else get_kind(type).name)
     locations: Mapping[str, str] = importlib.import_module(f"wisecrowd.{kind}").LOCATIONS
     return {
         name: f"wisecrowd.{kind}.{module}"
@@ -73,7 +73,7 @@ def _modules(kind: str, type: str | None = None) -> dict[str, str]:
 def _learned_type(module: str) -> str:
     """Return the type of labels of a learner: the folder of its module, or classes."""
     folder, dot, _ = module.partition(".")
-    return folder if dot and folder in all_kinds() else LABELS
+    return folder if dot and folder in kind_names() else LABELS
 
 
 def method_names(kind: str = "aggregation", type: str | None = LABELS) -> list[str]:
@@ -114,6 +114,17 @@ def get_method(name: str, kind: str = "aggregation") -> type[Any]:
     raise ParameterError(_no_such_method(name, kind))
 
 
+def names_default(method: Any) -> bool:
+    """Return whether a method is "auto" by name: the default of the data's kind.
+
+    Examples
+    --------
+    >>> names_default("auto"), names_default("mace"), names_default(None)
+    (True, False, False)
+    """
+    return isinstance(method, str) and _plain(method) == AUTO
+
+
 def _no_such_method(name: str, kind: str) -> str:
     known = method_names(kind, None)
     for other in PACKAGES:
@@ -147,7 +158,7 @@ def methods(kind: str = "aggregation", *, type: str | None = None) -> list[Metho
     """
     if kind not in PACKAGES:
         raise ParameterError(f"kind is {kind!r}; choose one of {', '.join(PACKAGES)}.")
-    wanted = list(all_kinds()) if type is None else [get_kind(type).name]
+    wanted = kind_names() if type is None else [get_kind(type).name]
     return [
         _describe(class_name, module, one)
         for one in wanted

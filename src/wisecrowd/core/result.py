@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.worker_errors import WorkerEvidence
+from wisecrowd.core.types import Floats
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from wisecrowd.kinds.classes.worker_errors import WorkerEvidence
+
 TIE = 1e-9  # probabilities closer than this are equal
 FEW_CLASSES = 16  # maximum number of classes for which columns are faster than rows
 
@@ -27,7 +29,7 @@ class Fit:
         array or sparse.
     worker_accuracy, worker_accuracy_error : (n_workers,), optional
         Probability of a correct label and its standard error. Methods of classes leave the error
-        to :mod:`wisecrowd.core.worker_errors`.
+        to :mod:`wisecrowd.kinds.classes.worker_errors`.
     worker_evidence : WorkerEvidence, optional
         What this error is computed from, if that is more than the labels at hand.
     worker_accuracy_shift : (n_workers,), optional
@@ -151,3 +153,27 @@ def dense_rows(probas: Any) -> Floats:
     absent = table <= 0
     lacking = np.clip(1 - table.sum(axis=1), 0, 1) / np.maximum(absent.sum(axis=1), 1)
     return np.where(absent, lacking[:, None], table)
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What a fit keeps for updates.
+
+    Attributes
+    ----------
+    labels : CrowdLabels or CrowdNumbers
+    gold : (n_tasks,), optional
+        Known classes as codes, -1 if unknown, or known numbers, NaN if unknown.
+    scale : (n_tasks,), optional
+        Weight of each task's contribution, which forgetting reduces.
+    given : bool
+        Whether the fit had a task prior.
+    stream : object, optional
+        Counts of a stream that keeps nothing else.
+    """
+
+    labels: Any
+    gold: NDArray[Any] | None
+    scale: Floats | None = None
+    given: bool = False
+    stream: Any = None

@@ -12,8 +12,9 @@ from wisecrowd.core.arrow import as_arrow
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import Encoded, encode
 from wisecrowd.core.messages.descriptions import Places
+from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.types import Floats
 
-Floats = NDArray[np.float64]
 # Beyond these limits rounding errors dominate a posterior.
 LARGEST_TOTAL, SMALLEST_WEIGHT = 1e100, 1e-9
 _CURRENCIES = "$€£¥"
@@ -210,3 +211,39 @@ def _is_text(arrow_type: Any) -> bool:
 
     checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(check(arrow_type) for check in checks)
+
+
+LARGEST = 1e100  # squares of larger numbers, and their sums, may overflow
+
+
+SMALLEST_SPREAD = 1e-100  # squares of smaller differences vanish
+
+
+def finite_numbers(values: Any, role: str, places: Places) -> NDArray[np.float64]:
+    """Return a column of finite numbers; missing and very large values are errors."""
+    classes = option("type", "labels")
+    numbers = as_numbers(
+        values, role, places, f"correct it, or give {classes} if the labels are classes"
+    )
+    missing = np.isnan(numbers)
+    if missing.any():
+        raise DataError(
+            f"The {places.column(role)} column is empty or NaN in {places.where(missing)}; fill it "
+            "in or remove the row."
+        )
+    large = np.abs(numbers) > LARGEST
+    if large.any():
+        raise DataError(
+            f"The {places.column(role)} column holds numbers beyond {LARGEST:g} in "
+            f"{places.where(large)}; correct them, or change the unit."
+        )
+    return numbers
+
+
+def require_spread(least: float, largest: float, column: str) -> None:
+    """Refuse numbers so close to each other that squares of differences are lost."""
+    if 0 < largest - least < SMALLEST_SPREAD:
+        raise DataError(
+            f"The numbers of the {column} column differ by less than {SMALLEST_SPREAD:g}; change "
+            "the unit."
+        )

@@ -1,4 +1,4 @@
-"""Engines that run the local steps: in memory, on the shards of a pack, and on a cluster."""
+"""Engines that run the local steps: in memory here, on the shards of a pack in ``packs``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 # Public name → module, loaded on first use.
-LOCATIONS = {"spark": "spark_engine"}
+LOCATIONS = {"spark": "wisecrowd.packs.spark"}
 
 if TYPE_CHECKING:
-    from wisecrowd.engines.spark_engine import spark as spark
+    from wisecrowd.packs.spark import spark as spark
 
 
 def __getattr__(name: str) -> Any:
     if name in LOCATIONS:
-        return getattr(importlib.import_module(f"wisecrowd.engines.{LOCATIONS[name]}"), name)
+        return getattr(importlib.import_module(LOCATIONS[name]), name)
     raise AttributeError(f"module 'wisecrowd.engines' has no attribute {name!r}")

@@ -9,21 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import singledispatch
 from itertools import pairwise
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.number_shards import cut_numbers
 from wisecrowd.engines.threads import get_threads
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskLabels
+
+if TYPE_CHECKING:
+    from wisecrowd.kinds.classes.container import CrowdLabels
+    from wisecrowd.kinds.classes.prior import TaskPrior
 
 MOST_SHARDS = 16
 SMALLEST_SHARD = 1 << 18  # minimum number of annotations that justifies a thread
@@ -105,14 +106,12 @@ def in_memory(data: CrowdLabels, prior: TaskPrior) -> Problem:
     return Problem(data, prior, MemoryEngine())
 
 
+@singledispatch
 def cut_tasks(data: Any, prior: Any, n_shards: int) -> Sequence[Any]:
-    """Cut into shards of tasks with about equally many annotations, whose arrays are views."""
-    if isinstance(data, CrowdNumbers):
-        return cut_numbers(data, prior, n_shards)
-    return _cut_labels(data, prior, n_shards)
+    """Cut into shards of tasks with about equally many annotations, whose arrays are views.
 
-
-def _cut_labels(data: CrowdLabels, prior: TaskPrior, n_shards: int) -> list[Shard]:
+    These are shards of classes; a kind with other shards registers its own.
+    """
     cell: NDArray[np.integer[Any]]
     if data.n_workers * data.n_classes <= np.iinfo(np.int32).max:
         cell = data.worker * np.int32(data.n_classes) + data.label
@@ -210,26 +209,24 @@ class MemoryShards:
             return list(executor.map(run, self._shards, states))
 
 
+@singledispatch
 def posterior_of(data: Any, n_classes: int | None = None) -> tuple[Any, Any]:
     """Return a posterior (n_tasks, n_classes) to fill, and the sink that fills it.
 
     A pack has its own: its posterior is written by shards. ``n_classes`` is that of the
     data unless a model has more.
     """
-    if hasattr(data, "parts"):
-        return data.parts, data.parts
     # It takes no memory until it is written.
     probas = np.empty((data.n_tasks, data.n_classes if n_classes is None else n_classes))
     return probas, rows_into(probas)
 
 
+@singledispatch
 def posterior_and_more(data: Any) -> tuple[Any, Any, Any]:
     """Return a posterior to fill, the sink for it and one more value per task, and these values.
 
     Of a pack only the posterior is kept.
     """
-    if hasattr(data, "parts"):
-        return data.parts, data.parts, None
     probas, values = np.empty((data.n_tasks, data.n_classes)), np.empty(data.n_tasks)
     return probas, rows_into(values, probas), values
 

@@ -2,29 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-# Public name → module, loaded on first use.
-LOCATIONS = {
-    "FairDecision": "wisecrowd.fairness.decisions",
-    "GroupMetrics": "wisecrowd.metrics.fairness",
-    "Groups": "wisecrowd.core.attributes",
-    "as_groups": "wisecrowd.core.attributes",
-    "by_group": "wisecrowd.metrics.fairness",
-    "calibration_by_group": "wisecrowd.metrics.fairness",
-    "decide": "wisecrowd.fairness.decisions",
-    "demographic_parity_difference": "wisecrowd.metrics.fairness",
-    "equal_opportunity_difference": "wisecrowd.metrics.fairness",
-    "equalized_odds_difference": "wisecrowd.metrics.fairness",
-    "fair_shares": "wisecrowd.fairness.work_shares",
-    "false_positive_rate_difference": "wisecrowd.metrics.fairness",
-    "frontier": "wisecrowd.fairness.decisions",
-    "task_groups": "wisecrowd.core.attributes",
-    "vote_scores": "wisecrowd.fairness.decisions",
-    "with_task_attributes": "wisecrowd.core.attributes",
-    "with_worker_attributes": "wisecrowd.core.attributes",
-}
+from wisecrowd.core.lazy import facade
 
 if TYPE_CHECKING:
     from wisecrowd.core.attributes import Groups as Groups
@@ -51,12 +31,4 @@ if TYPE_CHECKING:
         false_positive_rate_difference as false_positive_rate_difference,
     )
 
-
-def __getattr__(name: str) -> Any:
-    if name in LOCATIONS:
-        return getattr(importlib.import_module(LOCATIONS[name]), name)
-    raise AttributeError(f"module 'wisecrowd.fairness' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return list(LOCATIONS)
+__getattr__, __dir__ = facade(__name__)

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.attributes import Groups, as_groups
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.gold import as_gold
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameter_checks import as_generator, check_number
-
-Floats = NDArray[np.float64]
+from wisecrowd.core.types import Floats
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.truth import as_gold
 
 SHRINKAGE = 8.0  # gold labels that a worker's rates borrow from the crowd
 LEAST_GOLD = 20  # gold tasks of each group and class, over planning and checking

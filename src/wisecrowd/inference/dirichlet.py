@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.types import Floats
 from wisecrowd.inference.priors import as_row_prior
-
-Floats = NDArray[np.float64]
 
 _LEAST = 1e-12  # smaller arguments overflow the digamma function
 

@@ -17,13 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from wisecrowd.engines.memory import MemoryShards, Shard, Sink
 from wisecrowd.inference.monitor import Progress, current_listener
-from wisecrowd.inference.start_posterior import Start
+
+if TYPE_CHECKING:
+    from wisecrowd.kinds.classes.families.posteriors import Start
 
 LONGEST_STEP = 16.0  # longer extrapolations are rarely accepted and amplify rounding errors
 TINY = 1e-300  # keeps divisors above zero

@@ -13,16 +13,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import NotFittedError, ParameterError
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import LARGEST_NUMBER, check_number
-from wisecrowd.inference.mixed_priors import Discrete as Discrete
-from wisecrowd.inference.mixed_priors import MixturePrior as MixturePrior
+from wisecrowd.core.types import Floats
 from wisecrowd.inference.quadrature import (
     Rule,
     affordable,
@@ -34,12 +31,14 @@ from wisecrowd.inference.quadrature import (
     product_rule,
     simplex_rule,
 )
-from wisecrowd.inference.worker_prior import WorkerPosterior, WorkerPrior, coin_matrices
-
-Floats = NDArray[np.float64]
-
-Mixture = MixturePrior  # previous name
-
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.worker_prior import Discrete as Discrete
+from wisecrowd.kinds.classes.families.worker_prior import MixturePrior as MixturePrior
+from wisecrowd.kinds.classes.families.worker_prior import (
+    WorkerPosterior,
+    WorkerPrior,
+    coin_matrices,
+)
 
 # ------------------------------------------------------------------------------------- one coin
 
@@ -116,9 +115,6 @@ class OneCoinPrior(WorkerPrior):
             coin_matrices(a / (a + b), K),
             evidence,
         )
-
-
-OneCoin = OneCoinPrior  # previous name
 
 
 # -------------------------------------------------------------------------------- Dirichlet rows

@@ -12,9 +12,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from wisecrowd.core.types import Floats
 
 EXACT_NODES = 4096  # largest product rule; beyond it, quasi-Monte Carlo is used
 INSIDE = 1e-12  # least distance of nodes from 0 and 1, where the logarithm is infinite
@@ -155,12 +154,6 @@ def sobol_rule(alpha: Floats, size: int, counts: Floats, seed: int) -> Rule:
             column += 1
         nodes[:, k, K - 1] = left
     return weighted_back(nodes, alpha, counts)
-
-
-def monte_carlo_rule(alpha: Floats, size: int, rng: np.random.Generator) -> Rule:
-    """Return plain random draws from the prior, as in the deepBP paper, for comparison."""
-    nodes = np.stack([rng.dirichlet(row, size) for row in alpha], axis=1)
-    return weighted_back(nodes, alpha, np.zeros_like(alpha))
 
 
 def weighted_back(nodes: Floats, alpha: Floats, counts: Floats) -> Rule:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from wisecrowd.core.types import Floats
+
 HOTTEST = 20.0
 
 

@@ -15,15 +15,24 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
+from wisecrowd.core.columns import header_rows, header_sentence
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.core.repeated_header import header_rows, header_sentence
-from wisecrowd.io.binary import refuse_binary
-from wisecrowd.io.encodings import check_encoding, explain_encoding, is_utf8, recoded
+from wisecrowd.io.cells import restored
 from wisecrowd.io.formats import Request
-from wisecrowd.io.formulas import restored
 from wisecrowd.io.layout import require_names
-from wisecrowd.io.sources import ByteStream, Source, is_plain, opened, require_content
+from wisecrowd.io.sources import (
+    ByteStream,
+    Source,
+    check_encoding,
+    explain_encoding,
+    is_plain,
+    is_utf8,
+    opened,
+    recoded,
+    refuse_binary,
+    require_content,
+)
 
 _BLOCK = 1 << 20
 _END = 1 << 16

@@ -14,11 +14,11 @@ from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.features import as_numbers, is_hugging_face, is_sparse, require_finite
 from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.io.arrow_folders import arrow_batches, is_arrow_folder
 from wisecrowd.io.feature_tables import Embed, as_text, embedded, require_ids, table_features
 from wisecrowd.io.formats import AUTO, SUFFIXES
 from wisecrowd.io.layout import first_row_is_data, is_counted, is_number
 from wisecrowd.io.limits import require_size
+from wisecrowd.io.parquet import arrow_batches, is_arrow_folder
 from wisecrowd.io.sources import Source, find_sources
 from wisecrowd.io.tables import read_frame
 from wisecrowd.io.untrusted import opened_zip

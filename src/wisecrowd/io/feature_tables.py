@@ -13,8 +13,8 @@ from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.features import as_numbers, n_rows_of
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.io.decimals import may_have_commas, points_in
-from wisecrowd.io.platforms.list_columns import class_names
+from wisecrowd.io.cells import may_have_commas, points_in
+from wisecrowd.io.platforms.hugging_face import class_names
 
 ID_COLUMNS = ("task", "task_id", "item", "item_id", "id")
 TEXT_COLUMNS = ("text", "sentence", "content", "document")

@@ -5,7 +5,6 @@ Plain tables stand here, what platforms export in :mod:`wisecrowd.io.platforms`.
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -14,29 +13,26 @@ from functools import partial
 from typing import Any
 
 from wisecrowd.core.arrow import is_empty
-from wisecrowd.core.class_evidence import HINTS, kind_of_columns
-from wisecrowd.core.columns import find_columns, holds_texts, side_columns, unknown_workers
+from wisecrowd.core.columns import (
+    find_columns,
+    header_rows,
+    header_sentence,
+    holds_texts,
+    side_columns,
+    unknown_workers,
+)
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
-from wisecrowd.core.kinds import LABELS, PAIRS, SETS, TEXTS, Kind, all_kinds, get_kind
+from wisecrowd.core.kinds import Kind, get_kind, kind_names
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader, option
-from wisecrowd.core.repeated_header import header_rows, header_sentence
-from wisecrowd.io.binary import refuse_binary
-from wisecrowd.io.inventory import Inventory
+from wisecrowd.io.inventory import ID_ROLES, Inventory, Selection
 from wisecrowd.io.layout import Layout, Sample, explain_layout
 from wisecrowd.io.limits import require_columns
-from wisecrowd.io.platforms import PLATFORMS
-from wisecrowd.io.selection import ID_ROLES, Selection
-from wisecrowd.io.sources import Source
-from wisecrowd.storage.streams import is_stream
+from wisecrowd.io.platforms import platform_of
+from wisecrowd.io.sources import Source, refuse_binary
+from wisecrowd.kinds import HINTS, LABELS, PAIRS, TEXTS, kind_of_columns
+from wisecrowd.storage.atomic import is_stream
 
-# Each function takes a source and a request and yields batches: role -> Arrow array.
-FORMATS: dict[str, str] = {
-    "csv": "wisecrowd.io.delimited:read_csv",
-    "tsv": "wisecrowd.io.delimited:read_tsv",
-    "jsonl": "wisecrowd.io.jsonl:read_jsonl",
-    "parquet": "wisecrowd.io.parquet:read_parquet",
-}
 SUFFIXES: dict[str, str] = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -49,6 +45,12 @@ SUFFIXES: dict[str, str] = {
 AUTO = "auto"
 WIDE = "wide"
 WIDE_FORMATS = (WIDE, "cleanlab")
+# Each is a module of :mod:`wisecrowd.io.platforms`; in the order of messages.
+PLATFORMS = (
+    "label-studio", "mturk", "toloka", "appen", "prodigy", "argilla", "doccano", "ground-truth",
+    "zooniverse", "labelbox", "cvat", "lewidi", "peerannot", "crowd-kit", "cleanlab", "wide",
+    "hugging-face", "scale", "coco",
+)  # fmt: skip
 
 
 @dataclass
@@ -127,7 +129,7 @@ class Request:
 
     def may_be_list(self, role: str) -> bool:
         """Return whether the values of a column may be lists: features, and sets of classes."""
-        return self.lists or (self.kind.name == SETS and role == self.answer_role)
+        return self.lists or (self.kind.container.lists and role == self.answer_role)
 
     @property
     def question(self) -> str | None:
@@ -141,8 +143,7 @@ class Request:
     @property
     def answer_role(self) -> str:
         """The column of the answers, which ``label`` names."""
-        container = self.kind.container
-        return container.label_role or next(iter(container.roles()))
+        return self.kind.container.answer_role()
 
     def choose(
         self, header: list[str], source: Source, sample: Sample | None = None, *, text: bool = False
@@ -189,9 +190,10 @@ class Request:
 
     def _sides_hint(self, header: list[str], source: Source) -> str | None:
         """Return a sentence that names the columns of pairs, if nothing declares another kind."""
-        if self.kind.name != PAIRS and not (self.kind.name == LABELS and self.undeclared):
+        pairs = get_kind(PAIRS)
+        if not (self.kind is pairs or self.undeclared):
             return None
-        sides = side_columns(header, get_kind(PAIRS).container.roles()["outcome"])
+        sides = side_columns(header, pairs.container.roles()["outcome"])
         if sides is None:
             return None
         return (
@@ -206,7 +208,7 @@ class Request:
             self.follow(TEXTS, "the column text makes these texts")
             return
         declared = kind_of_columns(header)
-        if declared is None or declared[0] in HINTS or declared[0] not in all_kinds():
+        if declared is None or declared[0] in HINTS or declared[0] not in kind_names():
             return
         if self.asked.get("label") in declared[1]:  # one of these columns is named as the label
             return
@@ -283,6 +285,39 @@ def _listed(found: Mapping[str, str]) -> str:
 Reader = Callable[..., Iterator[Mapping[str, Any]]]  # of a source and a request
 
 
+# The readers of plain tables, each loaded with the first file of its format: they take a source and
+# a request and yield batches, role -> Arrow array.
+
+
+def _read_csv(source: Source, request: Request) -> Iterator[Mapping[str, Any]]:
+    from wisecrowd.io import delimited
+
+    return delimited.read_csv(source, request)
+
+
+def _read_tsv(source: Source, request: Request) -> Iterator[Mapping[str, Any]]:
+    from wisecrowd.io import delimited
+
+    return delimited.read_tsv(source, request)
+
+
+def _read_jsonl(source: Source, request: Request) -> Iterator[Mapping[str, Any]]:
+    from wisecrowd.io import jsonl
+
+    return jsonl.read_jsonl(source, request)
+
+
+def _read_parquet(source: Source, request: Request) -> Iterator[Mapping[str, Any]]:
+    from wisecrowd.io import parquet
+
+    return parquet.read_parquet(source, request)
+
+
+FORMATS: dict[str, Reader] = {
+    "csv": _read_csv, "tsv": _read_tsv, "jsonl": _read_jsonl, "parquet": _read_parquet,
+}  # fmt: skip
+
+
 def reader_for(source: Source, name: str, layout: Layout | None = None) -> Reader:
     """Return the reader of a format; ``auto`` looks at the file's content, then at its suffix."""
     table = name
@@ -296,7 +331,7 @@ def reader_for(source: Source, name: str, layout: Layout | None = None) -> Reade
             f"There is no format {name!r}{suggestion(name, [*FORMATS, *PLATFORMS])}; choose one of "
             f"{', '.join((*FORMATS, *PLATFORMS))} or {AUTO}."
         )
-    return load_reader(FORMATS[name])
+    return FORMATS[name]
 
 
 def name_of(source: Source, name: str, layout: Layout | None = None) -> str:
@@ -326,18 +361,11 @@ def plain_format(source: Source, name: str = AUTO) -> str:
     return name if name in FORMATS else SUFFIXES.get(source.suffix, "csv")
 
 
-def load_reader(location: str) -> Reader:
-    """Return the function that ``module:function`` names."""
-    module, _, function = location.partition(":")
-    reader: Reader = getattr(importlib.import_module(module), function)
-    return reader
-
-
 def _read_export(
     name: str, source: Source, request: Request, **options: str
 ) -> Iterator[Mapping[str, Any]]:
     """Read what a platform wrote, and refuse options that mean nothing there."""
-    platform = PLATFORMS[name]
+    platform = platform_of(name)
     if request.undeclared and request.kind.name not in platform.kinds:
         request.follow(platform.kinds[0], f"{name} files hold {platform.kinds[0]}")
     if request.kind.name not in platform.kinds:
@@ -348,16 +376,17 @@ def _read_export(
         )
     for role, column in request.asked.items():
         role = "label" if role == request.answer_role else role
-        if column is not None and role not in platform.options:
-            known = " and ".join(platform.options) or "none of the columns"
+        if column is not None and role not in platform.roles:
+            known = " and ".join(platform.roles) or "none of the columns"
             raise ParameterError(
                 f"{source.name} is read as {name}, where {option(role, column)} has no meaning "
                 f"(only {known} can be chosen); leave it out, or give the format of a plain table."
             )
     if name not in request.inventory.formats:
         request.inventory.formats.append(name)
-    request.found = dict(platform.columns) | request.found
-    for batch in load_reader(platform.reader)(source, request, **options):
+    called = {"task": platform.task, "worker": platform.worker, "label": platform.label}
+    request.found = called | request.found
+    for batch in platform.read(source, request, **options):
         answers = request.answer_role
         yield {answers if role == "label" else role: column for role, column in batch.items()}
     if request.answer_role != "label" and "label" in request.found:

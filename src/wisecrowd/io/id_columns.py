@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.arrow import indices_of, is_text, is_text_view, refuse_strange_types
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.engines.pack_summary import INTEGER, TEXT
 from wisecrowd.kernels import kernels_for
-from wisecrowd.kernels.id_hash.reference import Hashes
+from wisecrowd.kernels.id_hash import Hashes
+from wisecrowd.packs.summary import INTEGER, TEXT
 
 _TAGS = {TEXT: ord("s"), INTEGER: ord("i")}
 _FEW = 1000  # distinct values that are coded one by one

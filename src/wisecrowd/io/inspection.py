@@ -8,36 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd.core.abstentions import abstention_hint, abstention_sentence, is_abstention
 from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.class_evidence import as_numbers_or_nan, look_of, span_hint
 from wisecrowd.core.columns import SIDES
-from wisecrowd.core.duplicates import (
-    are_many,
-    different_pairs,
-    repeated_pairs,
-    several_labels,
-)
-from wisecrowd.core.kinds import LABELS, PAIRS, get_kind, kind_of
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.kinds import get_kind, kind_of
 from wisecrowd.core.memory_check import readable_bytes
-from wisecrowd.core.messages.option_spelling import for_reader, option
-from wisecrowd.core.numbers import CrowdNumbers
-from wisecrowd.core.ordered_classes import ORDERED
-from wisecrowd.core.outcomes import LEFT, TIE
-from wisecrowd.core.pairs import CrowdPairs
-from wisecrowd.core.regions import CrowdRegions
-from wisecrowd.core.sequences import CrowdSequences
-from wisecrowd.engines.packs import Pack
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.io.formats import AUTO, Request, name_of
 from wisecrowd.io.inventory import MODEL, NoLabelsError, SeveralQuestionsError
-from wisecrowd.io.layout import Layout
-from wisecrowd.io.misreadings import accepted_names
 from wisecrowd.io.packed_labels import pack_among
 from wisecrowd.io.platforms.answer_forms import UnknownItemsError
-from wisecrowd.io.selection import Selection
+from wisecrowd.io.read_options import ReadOptions, takes_read_options
 from wisecrowd.io.sources import PathLike, Source, find_sources
-from wisecrowd.io.tables import read_columns
+from wisecrowd.io.tables import read_columns, request_of
+from wisecrowd.kinds import LABELS, ORDERED
+from wisecrowd.packs.pack import Pack
 
 _QUESTIONS = 50  # at most this many are counted
 SCALES = ((1, 5), (0, 4), (1, 7))  # ends of usual scales of grades
@@ -117,32 +101,17 @@ class Inspection:
         return asdict(self)
 
 
-def inspect(
-    path: PathLike | Iterable[PathLike],
-    format: str = AUTO,
-    *,
-    type: str | None = None,
-    classes: Any = None,
-    encoding: str = "utf-8",
-    header: bool = True,
-    columns: Any = None,
-    wide: bool = False,
-    worker_columns: Any = None,
-    kinds: str | Iterable[str] | None = None,
-    exclude_workers: str | Iterable[str] = (),
-    accept: str | Iterable[str] = (),
-    **asked: str | None,
-) -> Inspection:
+@takes_read_options
+def inspect(path: PathLike | Iterable[PathLike], format: str = AUTO, **options: Any) -> Inspection:
     r"""Say what a file holds: its format, columns, questions, counts, and what is left out and why.
 
     Parameters
     ----------
-    path, format, type, classes, encoding
-        As for ``wisecrowd.read``; labels that nothing declares are classes.
-    header, columns, wide, worker_columns, kinds, exclude_workers, accept
-        As for ``wisecrowd.read``; content that would have to be accepted is described.
-    **asked
-        ``task``, ``worker``, ``label``, ``left``, ``right``: names of columns, or of the question.
+    path, format
+        As for ``wisecrowd.read``.
+    **options
+        Other options of ``wisecrowd.read``. Labels that nothing declares are classes; content that
+        would have to be accepted is described.
 
     Examples
     --------
@@ -156,31 +125,22 @@ def inspect(
     packed = pack_among(path)
     if packed is not None:
         return _of_pack(packed)
+    asked = ReadOptions.of(format=format, **options)
     sources = find_sources(path)
-    layout = Layout.of(header, columns, wide, worker_columns)
-    names = [name_of(source, format, layout) for source in sources]
+    names = [name_of(source, format, request_of(asked).layout) for source in sources]
     files = tuple(source.name for source in sources)
     shown = " and ".join(dict.fromkeys(names))
-    selection = Selection.of(kinds, exclude_workers)
-    accepted = accepted_names(accept, classes)
 
-    def request_for(question: str | None = None, kind: str | None = type) -> Request:
-        sides = {side: asked[side] for side in ("left", "right") if asked.get(side) is not None}
-        found = get_kind(kind or (PAIRS if sides else LABELS))
-        wanted = {role: asked.get(role) for role in ("task", "worker", "label")} | sides
-        return Request(
-            found.container.asked_columns(wanted | ({"label": question} if question else {})),
-            encoding, layout=layout, selection=selection, kind=found,
-            undeclared=kind is None and not (sides or layout.wide), accepted=accepted,
-        )  # fmt: skip
+    def request_for(question: str | None = None, kind: str | None = asked.type) -> Request:
+        return request_of(replace(asked, label=question or asked.label, type=kind))
 
     request = request_for()
     said: tuple[str, ...] = ()
     try:
         try:
-            data = _read(sources, format, request, classes)
+            data = _read(sources, format, request, asked.classes)
         except UnknownItemsError as error:
-            if type is not None:
+            if asked.type is not None:
                 raise
             request, said = request_for(kind=LABELS), (str(error),)
             data = _read(sources, format, request)
@@ -194,22 +154,15 @@ def inspect(
             or _dropped_by_all([dropped for _, dropped in counted]),
             remarks=_remarks(request, about_one=False),
         )  # fmt: skip
-    doubts, needs = ((), "") if said else _doubts(data, request, declared=type is not None)
+    declared = asked.type is not None
+    doubts, needs = ((), "") if said else data.doubts(request.header, declared=declared)
     doubts += tuple(
         f"{doubt.sentence}; other commands refuse it without {option('accept', doubt.name)}"
         for doubt in request.doubts
     )
-    hints = _abstentions(data)
-    seen = _described(data, request, files, shown, (*_remarks(request), *said, *doubts, *hints))
+    remarks = (*_remarks(request), *said, *doubts)
+    seen = _described(data, request, files, shown, remarks)
     return replace(seen, needs_type=None if request.doubts else needs)
-
-
-def _abstentions(data: Annotations) -> tuple[str, ...]:
-    """Return a hint at classes that look like abstentions."""
-    names = [name for name in getattr(data, "classes", np.empty(0)).tolist() if is_abstention(name)]
-    if not names or not isinstance(data, CrowdLabels):
-        return ()
-    return (f"{abstention_sentence(names)}; if so, read it with {abstention_hint(names)}",)
 
 
 def _of_pack(path: PathLike) -> Inspection:
@@ -217,10 +170,10 @@ def _of_pack(path: PathLike) -> Inspection:
     pack = Pack(path)
     summary, n_classes = pack.summary, len(pack.classes)
     kind = ORDERED if summary.ordered else summary.kind
-    answer = get_kind(kind).container
+    answer, compared = get_kind(kind).container, bool(summary.outcome_totals)
     question = Question(
-        answer.label_role or next(iter(answer.roles())), summary.n_annotations, summary.n_tasks,
-        summary.n_workers, n_classes, len(pack.items) if kind == PAIRS else 0, type=kind,
+        answer.answer_role(), summary.n_annotations, summary.n_tasks,
+        summary.n_workers, n_classes, len(pack.items) if compared else 0, type=kind,
     )  # fmt: skip
     fewest, most = summary.labels_per_task
     rows = sum(shard.n_rows for shard in summary.shards)
@@ -241,10 +194,9 @@ def _of_pack(path: PathLike) -> Inspection:
             str(name): round(total)
             for name, total in zip(pack.classes.tolist(), summary.class_totals, strict=True)
         }
-        if summary.kind == LABELS
-        else None,
+        or None,
         numbers=dict(zip(("min", "max"), summary.value_range, strict=False)) or None,
-        pairs=_packed_comparisons(pack) if kind == PAIRS else None,
+        pairs=_packed_comparisons(pack) if compared else None,
         n_gold=summary.n_gold,
         dropped={},
         remarks=(described, *summary.notes),
@@ -270,7 +222,7 @@ def _described(
 ) -> Inspection:
     inventory = request.inventory
     name = inventory.question or request.found.get(request.answer_role, request.answer_role)
-    question, kinds = _question(name, data), data.worker_kind
+    question, kinds, own = _question(name, data), data.worker_kind, data.inspected()
     return Inspection(
         files,
         shown,
@@ -283,13 +235,11 @@ def _described(
         n_models=0 if kinds is None else int(np.count_nonzero(kinds == MODEL)),
         labels_per_task=(int(data.labels_per_task.min()), int(data.labels_per_task.max())),
         type=question.type,
-        classes=_class_counts(data) if isinstance(data, CrowdLabels) else None,
-        numbers=_range(data) if isinstance(data, CrowdNumbers) else None,
-        pairs=_comparisons(data) if type(data) is CrowdPairs else None,
         n_repeats=_repeats(data),
         n_gold=len(inventory.known),
         dropped=dict(inventory.dropped.most_common()),
-        remarks=remarks,
+        remarks=(*remarks, *own.pop("remarks", ())),
+        **own,
     )
 
 
@@ -332,55 +282,9 @@ def _remarks(request: Request, *, about_one: bool = True) -> tuple[str, ...]:
     return (*request.inventory.remarks, *not_gold, *notes)
 
 
-def _doubts(
-    data: Annotations, request: Request, *, declared: bool
-) -> tuple[tuple[str, ...], str | None]:
-    """Return sentences on why other commands refuse labels, and the type that they need."""
-    if not isinstance(data, CrowdLabels):
-        return (), ""
-    look = None if declared else look_of(data.task, data.label, data.classes, request.header)
-    if look is not None:
-        sentence = (
-            f"the labels look like {look.kind} ({look.reason}) and are refused without "
-            f"{option('type', look.kind)} or {option('type', LABELS)}"
-        )
-        return (sentence,), look.kind
-    spans = "" if declared else span_hint(request.header)
-    same = repeated_pairs(data.task, data.worker)
-    n_different, n_pairs = different_pairs(same, data.label), len(data.task) - int(same.sum())
-    if are_many(n_different, n_pairs):
-        found = several_labels(n_different, n_pairs, "", () if declared else request.header)
-        return (str(found).rstrip("."),), "sequences" if spans else None
-    if spans and same.any():
-        return (spans,), ""
-    scale = None if declared else _scale_of(data)
-    if scale is not None:
-        return (f"the labels may be grades; if they are ordered, give {scale}",), ""
-    return (), ""
-
-
-def _scale_of(labels: CrowdLabels) -> str | None:
-    """Return the option that declares a scale if the classes are whole numbers of a usual one."""
-    values = as_numbers_or_nan(labels.classes)
-    if len(values) < FEWEST_GRADES or np.isnan(values).any():
-        return None
-    ends = int(values.min()), int(values.max())
-    if ends not in SCALES:
-        return None
-    grades = [str(grade) for grade in range(ends[0], ends[1] + 1)]
-    return for_reader(
-        f"{option('type', ORDERED)} and classes={grades}", f"--scale {ends[0]}..{ends[1]}"
-    )
-
-
 def _question(name: str, data: Annotations) -> Question:
     sizes = {kind: len(ids) for kind, ids in data.vocabularies().items()}
-    n_classes, n_marks = sizes.get("classes", 0), 0
-    if isinstance(data, CrowdSequences):
-        spans = data.tag_scheme.spans(data.tags, data.pointer)
-        n_classes, n_marks = len(data.tag_scheme.types), len(spans.start)
-    elif isinstance(data, CrowdRegions):
-        n_classes, n_marks = data.n_classes if data.has_classes else 0, data.n_boxes
+    n_classes, n_marks = data.marks()
     return Question(
         name, data.n_annotations, data.n_tasks, data.n_workers, n_classes,
         sizes.get("items", 0), kind_of(data).name, n_marks,
@@ -397,37 +301,8 @@ def _columns(request: Request, data: Annotations) -> dict[str, str]:
     return found | {name: found.get(name, name) for name in data.columns}
 
 
-def _class_counts(labels: CrowdLabels) -> dict[str, int]:
-    counts = np.bincount(labels.label, minlength=labels.n_classes)
-    names = [str(name) for name in labels.classes.tolist()]
-    return dict(zip(names, counts.tolist(), strict=True))
-
-
-def _range(numbers: CrowdNumbers) -> dict[str, float]:
-    value = numbers.value
-    return {
-        "min": float(value.min()), "median": float(np.median(value)), "max": float(value.max()),
-    }  # fmt: skip
-
-
-def _comparisons(pairs: CrowdPairs) -> dict[str, float]:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    links = coo_array(
-        (np.ones(pairs.n_annotations), (pairs.left, pairs.right)), (pairs.n_items, pairs.n_items)
-    )
-    decided = int(np.count_nonzero(pairs.outcome != TIE))
-    return {
-        "n_items": pairs.n_items,
-        "tie_share": 1 - decided / pairs.n_annotations,
-        "left_share": int(np.count_nonzero(pairs.outcome == LEFT)) / max(decided, 1),
-        "n_components": int(connected_components(links.tocsr(), directed=False)[0]),
-    }
-
-
 def _repeats(data: Annotations) -> int:
-    if isinstance(data, CrowdPairs) and not data.has_workers:
+    if not data.has_workers:
         return 0
     same = (data.task[1:] == data.task[:-1]) & (data.worker[1:] == data.worker[:-1])
     return int(np.count_nonzero(same))

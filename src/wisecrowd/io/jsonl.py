@@ -15,11 +15,17 @@ from typing import Any, BinaryIO
 from wisecrowd.core.arrow import as_arrow
 from wisecrowd.core.columns import SIDES
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.io.conversations import last_message
-from wisecrowd.io.encodings import check_encoding, explain_encoding, recoded
+from wisecrowd.io.cells import last_message
 from wisecrowd.io.formats import Request
-from wisecrowd.io.selection import ID_ROLES
-from wisecrowd.io.sources import Source, opened, require_content
+from wisecrowd.io.inventory import ID_ROLES
+from wisecrowd.io.sources import (
+    Source,
+    check_encoding,
+    explain_encoding,
+    opened,
+    recoded,
+    require_content,
+)
 from wisecrowd.io.untrusted import MAX_RECORD, is_shallow, reason_of
 
 _SAMPLE = 1000

@@ -10,7 +10,7 @@ from typing import Any
 from wisecrowd.core.columns import ALIASES, SECOND_CHOICE, TRUTH_NAMES, id_of, plain_name
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.core.wide_columns import check_worker_columns, label_texts, wide_hint
+from wisecrowd.kinds.classes.wide_columns import check_worker_columns, label_texts, wide_hint
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _SHOWN = 4  # fields of a first row that a message shows

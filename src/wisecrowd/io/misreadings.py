@@ -16,12 +16,11 @@ import numpy as np
 from wisecrowd.core.columns import ALIASES, SECOND_CHOICE, listed, plain_name
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded
-from wisecrowd.core.kinds import LABELS, NUMBERS, SETS, TEXTS
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader, option
-from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.io.formats import FORMATS, Request, name_of, reader_for
 from wisecrowd.io.sources import Source
+from wisecrowd.kinds import LABELS, NUMBERS, ORDERED, SETS, TEXTS
 
 ONE_WORKER, WORKER_PER_TASK, ONE_ANSWER = "one-worker", "worker-per-task", "one-answer"
 ACCEPTABLE = (ONE_WORKER, WORKER_PER_TASK, ONE_ANSWER)
@@ -151,7 +150,7 @@ def one_answer(n_rows: int, distinct: Sequence[Any], request: Request) -> Doubt 
     spellings = {str(one).strip().casefold() for one in distinct}
     if len(spellings) != 1:
         return None
-    if request.kind.name == SETS and _SEPARATORS & set(str(distinct[0])):  # a set of several
+    if request.kind.container.lists and _SEPARATORS & set(str(distinct[0])):  # a set of several
         return None
     sentence = f"all {n_rows} rows have the same answer, {distinct[0]!r}"
     blank = request.inventory.blank_cells

@@ -15,23 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.annotations import NOBODY
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.packed_sort import stable_order
-from wisecrowd.core.kinds import LABELS, NUMBERS, PAIRS
+from wisecrowd.core.kinds import LABELS
 from wisecrowd.core.messages.descriptions import Places, describe_rows
 from wisecrowd.core.messages.option_spelling import option
-from wisecrowd.core.ordered_classes import ORDERED
-from wisecrowd.core.pairs import NOBODY
 from wisecrowd.core.value_columns import as_timestamps, as_weights
-from wisecrowd.engines.pack_summary import KINDS as PACKED
 from wisecrowd.io.formats import Request
 from wisecrowd.io.id_columns import GrowingCodes, PlainIds, hash_ids, missing_rows
-from wisecrowd.io.inventory import HUMAN, MODEL
+from wisecrowd.io.inventory import ALL, HUMAN, MODEL, Selection
 from wisecrowd.io.pack_payloads import PairCoding, number_columns, pair_keys
 from wisecrowd.io.pack_refusals import Refused, without_refused
-from wisecrowd.io.selection import ALL, Selection
 from wisecrowd.io.sources import Source
 from wisecrowd.io.tables import read_batches
+from wisecrowd.packs.kind import PackedKind, is_packable, packed_kind
 
 ROWS = 1 << 19  # rows that are distributed at once
 _NOT_KEPT = ("duration", "cost", "question")
@@ -73,6 +71,11 @@ class Coding:
     kind: str | None = None
     pairs: PairCoding = field(default_factory=PairCoding)
     refused: Refused = field(default_factory=dict)
+
+    @property
+    def packed(self) -> PackedKind:
+        """What packs hold of this kind."""
+        return packed_kind(self.kind or LABELS)
 
 
 class Distributor:
@@ -186,17 +189,17 @@ class Distributor:
         """Return the columns that hold the answers, as codes or numbers."""
         import pyarrow as pa
 
-        if self.coding.kind == NUMBERS:
-            return number_columns(piece, places)
-        if self.coding.kind == PAIRS:
+        if self.coding.packed.of_classes:
+            return {"label": pa.array(self._labels(piece["label"], source, first_row))}
+        if self.coding.packed.about_items:
             return self.coding.pairs.columns(piece, places, source)
-        return {"label": pa.array(self._labels(piece["label"], source, first_row))}
+        return number_columns(piece, places)
 
     def _with_ids(self, piece: dict[str, Any], payload: dict[str, Any]) -> dict[str, Any]:
         """Return the piece with the tasks and workers that pairs may lack."""
         import pyarrow as pa
 
-        if self.coding.kind != PAIRS:
+        if not self.coding.packed.about_items:
             return piece
         left, right = (payload[side].to_numpy() for side in ("left", "right"))
         if "task" not in piece:
@@ -207,16 +210,18 @@ class Distributor:
 
     def _require_columns(self, piece: dict[str, Any], source: str) -> None:
         """Refuse files without workers, of another kind, or whose optional columns differ."""
-        kind = LABELS if self.request.kind.name == ORDERED else self.request.kind.name
+        require_packable(self.request.kind.name, source)
+        packed = packed_kind(self.request.kind.name)
+        kind = packed.name
         if self.coding.kind not in (None, kind):
             raise DataError(
                 f"{source} holds {kind} and earlier files {self.coding.kind}; pack them apart."
             )
         self.coding.kind = kind
-        if "worker" not in piece and kind != PAIRS:
+        if "worker" not in piece and not packed.about_items:
             raise DataError(f"{source} has no column of workers; name it with "
                             f"{option('worker', 'COLUMN')}.")  # fmt: skip
-        if "question" in piece and kind == NUMBERS:
+        if "question" in piece and packed.one_question:
             raise DataError(
                 f"{source} has a column of questions, and a pack holds the numbers of one "
                 "question; write one file per question, without that column."
@@ -224,7 +229,7 @@ class Distributor:
         optional = (
             "timestamp",
             "weight",
-            *(("task", "worker", "outcome") if kind == PAIRS else ()),
+            *(("task", "worker", "outcome") if packed.about_items else ()),
         )
         columns = [name for name in optional if name in piece]
         if self.coding.columns is None:
@@ -357,7 +362,7 @@ def _pieces(
 
 def require_packable(kind: str, source: str) -> None:
     """Refuse kinds of labels that packs do not hold."""
-    if kind not in (ORDERED, *PACKED):
+    if not is_packable(kind):
         raise DataError(
             f"{source} holds {kind}, and a pack holds classes, numbers or pairs; use the file "
             "itself."

@@ -15,14 +15,22 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.messages.descriptions import Places, describe_ids
-from wisecrowd.core.number_columns import finite_numbers
-from wisecrowd.core.outcomes import LEFT, NUMBER_CODE, OUTCOMES, RIGHT, TIE, WORD_CODE, plain_word
-from wisecrowd.core.pair_columns import require_chosen
-from wisecrowd.engines.pack_summary import INTEGER, TEXT
-from wisecrowd.io.conversations import last_messages
+from wisecrowd.core.types import Codes
+from wisecrowd.core.value_columns import finite_numbers
+from wisecrowd.io.cells import last_messages
 from wisecrowd.io.id_columns import GrowingCodes, PlainIds, missing_rows
+from wisecrowd.kinds.pairs.container import require_chosen
+from wisecrowd.kinds.pairs.outcomes import (
+    LEFT,
+    NUMBER_CODE,
+    OUTCOMES,
+    RIGHT,
+    TIE,
+    WORD_CODE,
+    plain_word,
+)
+from wisecrowd.packs.summary import INTEGER, TEXT
 
-Codes = NDArray[np.int32]
 WINNER = -2  # an outcome that is the id of the winning item
 _REMEDY = "write left, right or tie (or 0, 1, 2), or the id of the winning item"
 

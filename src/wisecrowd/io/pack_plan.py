@@ -10,24 +10,24 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, encode, lookup
-from wisecrowd.core.kinds import LABELS, NUMBERS, PAIRS
+from wisecrowd.core.kinds import LABELS
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.messages.option_spelling import option
-from wisecrowd.core.ordered_classes import ORDERED, in_numeric_order
 from wisecrowd.core.validation import distinct_ids
-from wisecrowd.engines.pack_summary import KINDS as PACKED
-from wisecrowd.engines.pack_summary import TEXT
-from wisecrowd.engines.packs import shards_for
 from wisecrowd.io.pack_buckets import Coding
 from wisecrowd.io.pack_payloads import PairCoding, outcome_meaning
 from wisecrowd.io.pack_progress import Progress
 from wisecrowd.io.pack_shards import PairPlan, ShardPlan
+from wisecrowd.kinds.classes.columns import in_numeric_order
+from wisecrowd.packs.kind import packed_kind
+from wisecrowd.packs.pack import shards_for
+from wisecrowd.packs.summary import TEXT
 
 
 def shard_plan(progress: Progress, options: dict[str, Any], gold: Any) -> ShardPlan:
     """Return final codes of workers and labels, and the number of shards."""
     coding = progress.coding
-    if options["patterns"] == "always" and coding.kind != LABELS:
+    if options["patterns"] == "always" and not coding.packed.of_classes:
         raise ParameterError(
             f"{option('patterns', 'always')} is for classes, and these are {coding.kind}; leave it "
             "out."
@@ -39,7 +39,7 @@ def shard_plan(progress: Progress, options: dict[str, Any], gold: Any) -> ShardP
         )
     workers, worker_code = _sorted_codes(list(coding.workers.code_of), "worker")
     classes, label_code = np.empty(0, object), np.empty(0, np.int32)
-    if coding.kind == LABELS:
+    if coding.packed.of_classes:
         classes, label_code = _classes(list(coding.labels.code_of), options)
     asked = options["shards"]
     columns = {"weight": "float64", "timestamp": coding.time_type or "float64"}
@@ -57,15 +57,10 @@ def shard_plan(progress: Progress, options: dict[str, Any], gold: Any) -> ShardP
         check_classes=options["type"] is None and options["classes"] is None,
         gold=None if gold is None else _gold(gold, classes, coding),
         task_type=coding.task_type or TEXT,
-        columns=optional | _payload_types(coding.kind or LABELS),
-        kind=coding.kind or LABELS,
-        pairs=_pair_plan(coding.pairs) if coding.kind == PAIRS else None,
+        columns=optional | dict(coding.packed.payload),
+        kind=coding.packed.name,
+        pairs=_pair_plan(coding.pairs) if coding.packed.about_items else None,
     )
-
-
-def _payload_types(kind: str) -> dict[str, str]:
-    types = {"value": "float64", "left": "int32", "right": "int32", "outcome": "int8"}
-    return {name: types[name] for name in PACKED[kind]}
 
 
 def _pair_plan(coding: PairCoding) -> PairPlan:
@@ -101,7 +96,7 @@ def _classes(values: list[Any], options: dict[str, Any]) -> tuple[NDArray[Any], 
             )
     else:
         vocabulary, codes = encode(used, "label").vocabulary, encode(used, "label").codes
-        if options["type"] == ORDERED:
+        if packed_kind(options["type"] or LABELS).ordered:
             codes, vocabulary = in_numeric_order(codes, vocabulary)
     code_of = dict(zip(used, codes.tolist(), strict=True))
     return vocabulary, np.array([*(code_of.get(v, -1) for v in values), -1], dtype=np.int32)
@@ -111,9 +106,9 @@ def _gold(gold: Mapping[Any, Any], classes: NDArray[Any], coding: Coding) -> Any
     import pyarrow as pa
 
     task_type = coding.task_type
-    if coding.kind == PAIRS:
+    if coding.packed.about_items:
         raise DataError("Pairs have no gold: their answers are about items; leave it out.")
-    known = _known_numbers(gold) if coding.kind == NUMBERS else _known_classes(gold, classes)
+    known = _known_classes(gold, classes) if coding.packed.of_classes else _known_numbers(gold)
     try:
         kind = pa.large_string() if task_type == TEXT else pa.int64()
         return pa.array(list(gold), kind), known

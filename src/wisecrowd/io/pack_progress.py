@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.engines.packs import PROGRESS, SHARDS, SUMMARY
 from wisecrowd.io.id_columns import GrowingCodes
 from wisecrowd.io.pack_buckets import Coding
 from wisecrowd.io.pack_payloads import PairCoding
 from wisecrowd.io.pack_shards import ShardSums
+from wisecrowd.packs.pack import PROGRESS, SHARDS, SUMMARY
 from wisecrowd.storage.atomic import atomic_write
 from wisecrowd.storage.work_folder import clear_files, foreign_file, listed_temporaries
 

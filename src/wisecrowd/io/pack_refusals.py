@@ -12,12 +12,12 @@ from wisecrowd.core.arrow import is_text, is_text_view
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.types import Mask
 from wisecrowd.core.value_columns import as_numbers, as_timestamps
 
 EXAMPLES = 5  # rows that are named for each reason
 
 Refused = dict[str, Any]  # reason -> {"rows": how many, "examples": the first places}
-Mask = NDArray[np.bool_]
 
 
 def without_refused(

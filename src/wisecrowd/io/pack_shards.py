@@ -11,20 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.class_evidence import require_classes
 from wisecrowd.core.duplicates import arrange, different_pairs, repeated_pairs
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.packed_sort import sort_annotations
-from wisecrowd.core.kinds import LABELS
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.messages.option_spelling import option
-from wisecrowd.core.outcomes import LEFT
-from wisecrowd.engines.pack_summary import TASKS, TEXT, ShardInfo
-from wisecrowd.engines.packs import SHARDS, facts_of, write_array, write_ids
-from wisecrowd.engines.task_patterns import Patterns, find_patterns
 from wisecrowd.io.id_columns import hash_ids
 from wisecrowd.io.pack_buckets import read_bucket
 from wisecrowd.io.pack_payloads import decided
+from wisecrowd.kinds.classes.evidence import require_classes
+from wisecrowd.kinds.classes.packed.patterns import Patterns, find_patterns
+from wisecrowd.kinds.pairs.outcomes import LEFT
+from wisecrowd.packs.kind import PackedKind, packed_kind
+from wisecrowd.packs.pack import SHARDS, facts_of, write_array, write_ids
+from wisecrowd.packs.summary import TASKS, TEXT, ShardInfo
 
 SAMPLE = 100_000  # tasks of the first shard that decide whether rows repeat
 FEW_ROWS = 0.2  # share of distinct rows in the sample below which equal tasks share a row
@@ -59,7 +59,7 @@ class ShardPlan:
     task_type : "text" or "integer"
     columns : mapping of name to dtype
         The optional columns, weight and timestamp, and the payload of numbers and pairs.
-    kind : "labels", "numbers" or "pairs"
+    kind : str
     pairs : PairPlan, optional
         What codes of items and outcomes mean.
     """
@@ -77,13 +77,18 @@ class ShardPlan:
     gold: tuple[Any, NDArray[Any]] | None
     task_type: str
     columns: dict[str, str]
-    kind: str = LABELS
+    kind: str
     pairs: PairPlan | None = None
 
     @property
     def n_labels(self) -> int:
         """Number of cells per worker: the classes, or one."""
-        return len(self.classes) if self.kind == LABELS else 1
+        return len(self.classes) if self.packed.of_classes else 1
+
+    @property
+    def packed(self) -> PackedKind:
+        """What packs hold of this kind."""
+        return packed_kind(self.kind)
 
 
 @dataclass
@@ -125,7 +130,7 @@ def write_shard(
     joined = _join([piece for piece in _pieces_of(plan, number) if piece is not None], plan)
     indptr = np.zeros(len(joined.tasks) + 1, dtype=np.int64)
     np.cumsum(np.bincount(joined.task, minlength=len(joined.tasks)), out=indptr[1:])
-    if plan.check_classes and plan.kind == LABELS and number == 0:
+    if plan.check_classes and plan.packed.of_classes and number == 0:
         require_classes(joined.task, joined.label, plan.classes, Places({}))
     gold = _gold_of(plan, joined.tasks)
     cell = joined.worker.astype(np.int64) * plan.n_labels + joined.label
@@ -177,11 +182,11 @@ def _sorted_bucket(plan: ShardPlan, bucket: int, shard: int | None) -> _Piece | 
     worker = plan.worker_code[table.column("worker").to_numpy()]
     extra = {
         name: np.asarray(table.column(name).to_numpy())
-        for name in ("weight", "timestamp", "value", "left", "right", "outcome")
+        for name in ("weight", "timestamp", *plan.packed.payload)
         if name in table.column_names
     }
     label = np.zeros(len(task), np.int32)
-    if plan.kind == LABELS:
+    if plan.packed.of_classes:
         label = plan.label_code[table.column("label").to_numpy()]
     elif plan.pairs is not None:
         extra |= _votes(extra, plan.pairs)
@@ -234,7 +239,7 @@ def _without_repeats(
         extra = {name: values[ordered.rows] for name, values in extra.items()}
     task, worker, label = ordered.task, ordered.worker, ordered.label
     same = repeated_pairs(task, worker)
-    if plan.kind != LABELS and same.any():  # the order of repeats must not follow that of the rows
+    if not plan.packed.of_classes and same.any():  # repeats must not follow the order of rows
         label, n_labels = _answer_codes(extra, plan)
         sizes = (len(tasks), len(plan.workers), n_labels)
     n_pairs = len(task) - int(same.sum())
@@ -253,7 +258,7 @@ def _without_repeats(
     kept = arrange((task, worker, label), sizes, None, extra, policy, Places({}))
     dropped = len(task) - len(kept.task)
     counts = (n_pairs, 0 if all_count else different, dropped)
-    label = kept.label if plan.kind == LABELS else np.zeros_like(kept.label)
+    label = kept.label if plan.packed.of_classes else np.zeros_like(kept.label)
     return _Piece(tasks, kept.task, kept.worker, label, kept.extra, counts)
 
 
@@ -311,7 +316,7 @@ def _gold_of(plan: ShardPlan, tasks: Any) -> NDArray[Any] | None:
         return None
     ids, codes = plan.gold
     place = pc.index_in(tasks, value_set=ids).fill_null(-1).to_numpy()
-    nothing = np.array(-1 if plan.kind == LABELS else np.nan, codes.dtype)
+    nothing = np.array(-1 if plan.packed.of_classes else np.nan, codes.dtype)
     return np.asarray(np.append(codes, nothing)[place])
 
 
@@ -369,7 +374,7 @@ def _sums(
     labelled = size > 0
     known = np.zeros(len(labelled), dtype=bool)
     if gold is not None:
-        known = gold >= 0 if plan.kind == LABELS else ~np.isnan(gold)
+        known = plan.packed.known(gold)
     totals = np.bincount(joined.label, weight, len(plan.classes))[: len(plan.classes)]
     value, outcome = joined.extra.get("value"), joined.extra.get("outcome")
     return ShardSums(

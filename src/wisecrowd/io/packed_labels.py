@@ -11,16 +11,12 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.ids.encoding import Encoded, encode
-from wisecrowd.core.kinds import LABELS, NUMBERS, PAIRS
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.ids.encoding import encode
 from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.option_spelling import for_reader, option
-from wisecrowd.core.numbers import CrowdNumbers
-from wisecrowd.core.pairs import CrowdPairs
-from wisecrowd.engines.pack_summary import TASKS
-from wisecrowd.engines.packs import Pack, is_pack
-from wisecrowd.engines.shard_arrays import check_shard, check_vocabularies, open_column
+from wisecrowd.packs.arrays import check_shard, check_vocabularies, open_column
+from wisecrowd.packs.pack import Pack, is_pack
+from wisecrowd.packs.summary import TASKS
 
 BYTES_PER_LABEL, BYTES_PER_TASK = 40, 150
 
@@ -78,36 +74,7 @@ def labels_of_pack(path: Any, *, keep_order: bool = False) -> Annotations:
     rows = np.repeat(start[order] - first, new_size) + np.arange(int(size.sum()))
     columns = {name: values[rows] for name, values in columns.items()}
     task = np.repeat(np.arange(len(tasks), dtype=np.int32), new_size)
-    if summary.kind == PAIRS:
-        return _pairs(pack, task, tasks, columns)
-    common: dict[str, Any] = {
-        "task": task, "worker": columns.pop("worker"), "tasks": tasks, "workers": pack.workers,
-        "weight": columns.pop("weight", None), "notes": tuple(summary.notes),
-    }  # fmt: skip
-    if summary.kind == NUMBERS:
-        return CrowdNumbers(value=columns.pop("value"), columns=columns, **common)
-    return CrowdLabels(
-        label=columns.pop("label"), classes=pack.classes, columns=columns, ordered=summary.ordered,
-        **common,
-    )  # fmt: skip
-
-
-def _pairs(
-    pack: Pack, task: NDArray[np.int32], tasks: NDArray[Any], columns: dict[str, NDArray[Any]]
-) -> CrowdPairs:
-    """Return the comparisons of a pack, sorted and named as those of a table."""
-    left, right = (Encoded(columns.pop(side), pack.items) for side in ("left", "right"))
-    return CrowdPairs.from_arrays(
-        Encoded(task, tasks) if pack.summary.has_tasks else None,
-        Encoded(columns.pop("worker"), pack.workers),
-        left,
-        right,
-        columns.pop("outcome"),
-        items=pack.items,
-        duplicates="keep",
-        notes=tuple(pack.summary.notes),
-        **columns,
-    )
+    return pack.kind.in_memory(pack, task, tasks, columns)
 
 
 def gold_of_pack(path: Any) -> dict[Any, Any] | None:
@@ -119,10 +86,9 @@ def gold_of_pack(path: Any) -> dict[Any, Any] | None:
     for number in range(len(pack.summary.shards)):
         gold = open_column(pack, number, "gold")
         if gold is not None:
-            numbers = pack.summary.kind == NUMBERS
-            rows = np.flatnonzero(~np.isnan(gold) if numbers else gold >= 0)
+            rows = np.flatnonzero(pack.kind.known(gold))
             ids = pack.tasks(number).take(rows).to_pylist()
-            values = gold[rows] if numbers else pack.classes[gold[rows]]
+            values = pack.classes[gold[rows]] if pack.kind.of_classes else gold[rows]
             known |= dict(zip(ids, values.tolist(), strict=True))
     return known
 
@@ -148,7 +114,7 @@ def _shard_columns(pack: Pack, number: int) -> dict[str, NDArray[Any]]:
         first = np.cumsum(size) - size
         cell = cell[np.repeat(start - first, size) + np.arange(int(size.sum()))]
     columns = {"size": size, "worker": shard.workers[cell // K], **shard.payload}
-    if pack.summary.kind == LABELS:
+    if pack.kind.of_classes:
         columns["label"] = (cell % K).astype(np.int32)
     optional = {"weight": shard.weight, "timestamp": open_column(pack, number, "timestamp")}
     return columns | {name: values for name, values in optional.items() if values is not None}

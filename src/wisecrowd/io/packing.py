@@ -11,32 +11,18 @@ from typing import Any
 import numpy as np
 
 from wisecrowd._version import __version__
-from wisecrowd.core.duplicates import DUPLICATES, are_many, several_labels
+from wisecrowd.core.duplicates import DUPLICATES, are_many
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
-from wisecrowd.core.kinds import LABELS, PAIRS, get_kind
+from wisecrowd.core.kinds import LABELS
 from wisecrowd.core.memory_check import readable_bytes
-from wisecrowd.core.number_columns import require_spread
-from wisecrowd.core.ordered_classes import ORDERED
-from wisecrowd.engines.pack_summary import (
-    ITEMS,
-    TEXT,
-    WORKER_TOTALS,
-    WORKERS,
-    PackSummary,
-    ShardInfo,
-    summary_text,
-)
-from wisecrowd.engines.pack_summary import KINDS as PACKED
-from wisecrowd.engines.packs import SUMMARY, Pack, facts_of, read_array, write_array, write_ids
+from wisecrowd.core.value_columns import require_spread
 from wisecrowd.io.formats import AUTO, Request
 from wisecrowd.io.interrupts import kept_interrupts
-from wisecrowd.io.layout import Layout
 from wisecrowd.io.limits import limits
 from wisecrowd.io.misreadings import (
     MANY,
     MisreadError,
-    accepted_names,
     doubt_counts,
     question,
     refuse_doubts,
@@ -47,10 +33,23 @@ from wisecrowd.io.pack_plan import shard_plan
 from wisecrowd.io.pack_progress import Progress, begin, listed_writes, remove_rest
 from wisecrowd.io.pack_refusals import sentences
 from wisecrowd.io.pack_shards import ShardPlan, ShardSums, write_shard
-from wisecrowd.io.selection import Selection
+from wisecrowd.io.read_options import ReadOptions, takes_read_options
 from wisecrowd.io.sources import PathLike, Source, find_sources
+from wisecrowd.io.tables import request_of
+from wisecrowd.kinds import several_labels
+from wisecrowd.packs.kind import is_packable, packable_kinds, packed_kind
+from wisecrowd.packs.pack import SUMMARY, Pack, facts_of, read_array, write_array, write_ids
+from wisecrowd.packs.summary import (
+    ITEMS,
+    TEXT,
+    WORKER_TOTALS,
+    WORKERS,
+    PackSummary,
+    ShardInfo,
+    summary_text,
+)
 from wisecrowd.storage.atomic import atomic_write, clear_room_errors
-from wisecrowd.storage.folder_lock import only_writer
+from wisecrowd.storage.work_folder import only_writer
 
 BUCKET_ROWS = 1 << 21  # rows of a bucket, estimated before reading
 MOST_BUCKETS, LEAST_BUCKETS = 256, 16
@@ -61,6 +60,7 @@ PATTERNS = {"auto": None, "always": True, "never": False}
 _TOTALS = "totals-{}.npy"
 
 
+@takes_read_options
 def pack(
     path: PathLike | Iterable[PathLike],
     output: PathLike,
@@ -68,23 +68,11 @@ def pack(
     *,
     shards: int | str = "auto",
     patterns: str = "auto",
-    classes: Any = None,
-    abstain: Any = (),
-    duplicates: str = "auto",
-    type: str | None = None,
     gold: Mapping[Any, Any] | None = None,
-    encoding: str = "utf-8",
-    header: bool = True,
-    columns: Any = None,
-    wide: bool = False,
-    worker_columns: Any = None,
-    kinds: str | Iterable[str] | None = None,
-    exclude_workers: str | Iterable[str] = (),
-    accept: str | Iterable[str] = (),
     max_refused: int = 0,
     verify: bool = False,
     report: Callable[[str], None] = lambda text: None,
-    **names: str | None,
+    **reading: Any,
 ) -> Pack:
     r"""Write annotations of any readable files as a pack: a folder that engines read by shards.
 
@@ -95,9 +83,8 @@ def pack(
 
     Parameters
     ----------
-    path, format, classes, abstain, duplicates, type, encoding, header, columns, wide, \
-    worker_columns, kinds, exclude_workers, accept
-        As for ``wisecrowd.read``; ``type`` is "labels", "ordered", "numbers" or "pairs".
+    path, format
+        As for ``wisecrowd.read``.
     output : path
         The folder to write.
     shards : "auto" or int
@@ -114,9 +101,9 @@ def pack(
         Compare the digests of all files at the end.
     report : callable
         Receives the name of each step.
-    **names : str
-        Names of the columns task, worker, label, weight and timestamp; of pairs also left and
-        right.
+    **reading
+        Other options of ``wisecrowd.read``; ``type`` is "labels", "ordered", "numbers" or "pairs",
+        and columns are task, worker, label, weight and timestamp, of pairs also left and right.
 
     Examples
     --------
@@ -127,31 +114,21 @@ def pack(
     >>> packed.summary.n_annotations, packed.summary.classes, len(packed.summary.shards)
     (3, ['cat', 'dog'], 16)
     """
+    asked = ReadOptions.of(format=format, **reading)
+    abstain, kinds = asked.abstain, asked.kinds
     options: dict[str, Any] = {
-        "shards": shards, "patterns": patterns, "duplicates": duplicates, "type": type,
-        "classes": None if classes is None else list(classes),
+        "shards": shards, "patterns": patterns, "duplicates": asked.duplicates, "type": asked.type,
+        "classes": None if asked.classes is None else list(asked.classes),
         "abstain": [abstain] if isinstance(abstain, str) else list(abstain),
-        "n_gold": len(gold or {}), "format": format, "header": header,
+        "n_gold": len(gold or {}), "format": format, "header": asked.header,
         "kinds": None if kinds is None else list(kinds),
-        "exclude_workers": list(exclude_workers), "max_refused": max_refused,
-        "columns": {name: column for name, column in names.items() if column is not None},
+        "exclude_workers": list(asked.exclude_workers), "max_refused": max_refused,
+        "columns": {name: column for name, column in asked.roles.items() if column is not None},
     }  # fmt: skip
     _check_options(options)
-    sides = {"left", "right"} & set(options["columns"])
-    kind = get_kind(type or (PAIRS if sides else LABELS))
-    kind.container.reading_options(
-        classes=classes, abstain=tuple(options["abstain"]), type=kind.name
-    )
-    request = Request(
-        kind.container.asked_columns(
-            {**dict.fromkeys(("task", "worker", "label")), **options["columns"]}
-        ),
-        encoding,
-        layout=Layout.of(header, columns, wide, worker_columns),
-        selection=Selection.of(kinds, exclude_workers),
-        kind=kind,
-        undeclared=type is None and classes is None and not (wide or worker_columns or sides),
-        accepted=accepted_names(accept, classes),
+    request = request_of(asked)
+    request.kind.container.reading_options(
+        classes=asked.classes, abstain=tuple(options["abstain"]), type=request.kind.name
     )
     sources, folder = find_sources(path), Path(output)
     with only_writer(folder), limits(rows=2**62, bytes=2**62), clear_room_errors(folder):
@@ -180,10 +157,10 @@ def _check_options(options: dict[str, Any]) -> None:
         raise ParameterError(
             f"patterns is {options['patterns']!r}; choose one of {', '.join(PATTERNS)}."
         )
-    if options["type"] not in (None, ORDERED, *PACKED):
+    if options["type"] is not None and not is_packable(options["type"]):
         raise ParameterError(
             f"type is {options['type']!r}, and a pack holds classes, numbers or pairs; give one of "
-            f"{', '.join((ORDERED, *PACKED))}, or use the files themselves."
+            f"{', '.join(packable_kinds())}, or use the files themselves."
         )
     if options["duplicates"] not in DUPLICATES:
         raise ParameterError(
@@ -371,7 +348,7 @@ def _finish(progress: Progress, plan: ShardPlan, options: dict[str, Any], gold: 
         n_workers=len(plan.workers),
         n_annotations=sum(part.info["n_annotations"] for part in parts),
         classes=plan.classes.tolist(),
-        ordered=options["type"] == ORDERED,
+        ordered=packed_kind(options["type"] or LABELS).ordered,
         task_type=plan.task_type,
         worker_type=progress.coding.worker_type or TEXT,
         n_labelled=sum(part.n_labelled for part in parts),
@@ -386,7 +363,7 @@ def _finish(progress: Progress, plan: ShardPlan, options: dict[str, Any], gold: 
         notes=notes,
         inputs=progress.inputs,
         kind=plan.kind,
-        has_tasks=plan.kind != PAIRS or "task" in (progress.coding.columns or []),
+        has_tasks=not plan.packed.about_items or "task" in (progress.coding.columns or []),
         value_range=[min(ends), max(ends)] if ends else [],
         outcome_totals=np.sum(outcomes, axis=0).tolist() if outcomes else [],
         wisecrowd=__version__,

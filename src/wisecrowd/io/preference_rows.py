@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.messages.descriptions import suggestion
-from wisecrowd.core.outcomes import RIGHT, TIE
-from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.parameter_checks import check_choice
+from wisecrowd.core.types import Floats
 from wisecrowd.io.sources import Source
 from wisecrowd.io.tables import read_frame
 from wisecrowd.io.writing import write_table
+from wisecrowd.kinds.pairs.container import CrowdPairs
+from wisecrowd.kinds.pairs.outcomes import RIGHT, TIE
 
-Floats = NDArray[np.float64]
 SUFFIXES = (".jsonl", ".ndjson", ".parquet", ".pq")
 COLUMNS = ("prompt", "chosen", "rejected", "worker", "flip_rate", "weight")
 Texts = Mapping[Any, str] | str | os.PathLike[str]

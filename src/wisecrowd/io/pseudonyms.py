@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 
 _LONGEST_KEY = 1 << 16
 SHORTEST_KEY = 16  # bytes

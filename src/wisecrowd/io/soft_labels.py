@@ -18,8 +18,7 @@ from wisecrowd.core.registry import kebab_case
 from wisecrowd.core.result import dense_rows
 from wisecrowd.io.sources import Source
 from wisecrowd.io.writing import write_table
-from wisecrowd.storage.atomic import atomic_directory, atomic_write, together
-from wisecrowd.storage.streams import is_stream
+from wisecrowd.storage.atomic import atomic_directory, atomic_write, is_stream, together
 
 ARRAY, TABLES = ".npy", (".parquet", ".pq", ".jsonl", ".ndjson")
 _INFO = "dataset_info.json"

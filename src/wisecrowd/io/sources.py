@@ -1,13 +1,19 @@
-"""Files behind a path, and opening them with errors that say what to do."""
+"""Files behind a path, and opening them with errors that say what to do.
+
+Text that is not UTF-8 is converted, or the error names the line. Binary files are recognised by
+their first bytes: archives, workbooks, images.
+"""
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import errno
 import glob
 import gzip
 import io
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -18,8 +24,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.io.limits import require_size
-from wisecrowd.storage.streams import descriptor_of
+from wisecrowd.storage.atomic import descriptor_of
 
 PathLike = str | os.PathLike[str]
 STANDARD_INPUT = "-"
@@ -233,3 +240,117 @@ def require_content(source: Source, start: bytes) -> None:
         raise DataError(
             f"{source.name} is empty; give a file with a header and a row per annotation."
         )
+
+
+_OF_HOST_NAMES = ("idna", "punycode")
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF32_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+
+
+def check_encoding(encoding: str) -> None:
+    """Refuse a name that is not an encoding of text files: unknown, or a codec of other data."""
+    try:
+        usable = codecs.lookup(encoding).name not in _OF_HOST_NAMES
+        "a".encode(encoding)  # not with rot13 or base64, whose codecs do not encode text
+    except (LookupError, TypeError, ValueError):
+        usable = False
+    if not usable:
+        raise ParameterError(
+            f"There is no text encoding {encoding!r}; give utf-8, latin-1, cp1252, utf-16 or "
+            "another one that Python knows."
+        )
+
+
+def is_utf8(encoding: str) -> bool:
+    """Tell whether bytes can be read as they are."""
+    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
+
+
+def recoded(file: BinaryIO, encoding: str) -> Any:
+    """Return a file of UTF-8 bytes, whatever the encoding of ``file``."""
+    return file if is_utf8(encoding) else _Recoded(file, encoding)
+
+
+class _Recoded(ByteStream):
+    def __init__(self, file: BinaryIO, encoding: str) -> None:
+        super().__init__()
+        self._file = file
+        self._decode = codecs.getincrementaldecoder(encoding)().decode
+        self._rest = b""
+
+    def next_bytes(self, size: int) -> bytes:
+        while not self._rest:
+            raw = self._file.read(1 << 20)
+            # UTF-7 can hold half a character; the reader of the bytes reports it.
+            self._rest = self._decode(raw, not raw).encode("utf-8", "surrogatepass")
+            if not raw:
+                break
+        part, self._rest = self._rest[:size], self._rest[size:]
+        return part
+
+
+def explain_encoding(file: BinaryIO, source: Source, encoding: str) -> DataError:
+    """Return the error for a file, open at its start, that is not in the encoding expected."""
+    start = file.read(4)
+    if start[:2] in _UTF16_MARKS or b"\0" in start:
+        found = "utf-32" if start in _UTF32_MARKS else "utf-16"
+        return DataError(
+            f"{source.name} looks like {found.upper()}, not {encoding.upper()}; save it as UTF-8 "
+            f"or give {option('encoding', found)}."
+        )
+    file.seek(0)
+    for number, line in enumerate(file, start=1):
+        try:
+            line.decode(encoding)
+        except UnicodeDecodeError as error:
+            where = f": line {number} has the byte 0x{line[error.start]:02x}"
+            break
+    else:
+        where = ""
+    return DataError(
+        f"{source.name} is not {encoding.upper()}{where}; save it as UTF-8 or give its encoding, "
+        f"for instance {option('encoding', 'latin-1')}."
+    )
+
+
+_UNPACK = "unpack it first"
+_SAVE = "save it as csv first"
+_OTHER = "give the file with the labels"
+
+# A pattern of the first bytes, what such a file is, and what to do.
+_SIGNATURES = (
+    (rb"BZh[1-9]1AY&SY", "packed with bzip2", _UNPACK),
+    (rb"\xfd7zXZ\x00", "packed with xz", _UNPACK),
+    (rb"\(\xb5/\xfd", "packed with zstandard", _UNPACK),
+    (rb"\x1f\x8b", "packed with gzip twice", "unpack it once"),
+    (rb"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),
+    (rb"\xd0\xcf\x11\xe0", "an Excel workbook", _SAVE),
+    (rb"SQLite format 3\x00", "an SQLite database", _SAVE),
+    (rb"ARROW1\x00\x00", "an Arrow file", "save it as parquet first"),
+    (rb"\x93NUMPY", "a NumPy array", "read it in Python, as a matrix of tasks and workers"),
+    (rb"%PDF-\d", "a PDF document", _OTHER),
+    (rb"\x89PNG", "an image", _OTHER),
+    (rb"\xff\xd8\xff", "an image", _OTHER),
+)
+_ZIP = b"PK\x03\x04"
+_WORKBOOK = b"[Content_Types].xml"  # the first member of Excel's archives
+_WINDOW = 512
+
+
+def refuse_binary(source: Source) -> None:
+    """Refuse a file that is not text, and name its type.
+
+    Parameters
+    ----------
+    source : Source
+        A file on disk that is not a known platform's export.
+    """
+    with opened(source) as stream:
+        start = stream.read(_WINDOW)
+    if start.startswith(_ZIP):
+        if _WORKBOOK in start or source.suffix in (".xlsx", ".xlsm"):
+            raise DataError(f"{source.name} is an Excel workbook; {_SAVE}.")
+        raise DataError(f"{source.name} is a zip archive that no known platform writes; {_UNPACK}.")
+    for mark, what, remedy in _SIGNATURES:
+        if re.match(mark, start):
+            raise DataError(f"{source.name} is {what}; {remedy}.")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.sequences import OFFSETS, WORDS, CrowdSequences
+from wisecrowd.kinds.sequences.container import OFFSETS, WORDS, CrowdSequences
 
 _ADDRESS = re.compile(r"[a-z0-9+-]+://|/", re.I)  # of a file, in place of its text
 _SHOWN_BREAK = "\\n"  # how Label Studio writes a line break in the text of a span

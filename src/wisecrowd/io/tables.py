@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -11,57 +11,42 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.columns import SIDES
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.gold import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.ids.encoding import Encoded, IdColumn, lookup
-from wisecrowd.core.kinds import LABELS, PAIRS, Kind, get_kind, kind_of
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.kinds import get_kind, kind_of
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.messages.option_spelling import for_reader, option
-from wisecrowd.core.set_text import texts_of_lists
-from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.validation import check_roles
 from wisecrowd.io import misreadings
-from wisecrowd.io.conversations import last_messages
-from wisecrowd.io.decimals import MARK, may_have_commas, points_in, with_points
-from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
-from wisecrowd.io.inventory import NoLabelsError, SeveralQuestionsError, counted
+from wisecrowd.io.cells import MARK, last_messages, may_have_commas, points_in, with_points
+from wisecrowd.io.formats import AUTO, PLATFORMS, Request, format_of, reader_for
+from wisecrowd.io.inventory import (
+    NoLabelsError,
+    Selection,
+    SeveralQuestionsError,
+    counted,
+    keep_rows,
+    leave_out_empty,
+    nobody_left,
+    renumbered,
+    row_names_of,
+)
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
 from wisecrowd.io.limits import require_room, require_rows
 from wisecrowd.io.packed_labels import labels_of_pack, pack_among, refuse_options
-from wisecrowd.io.platforms import PLATFORMS
-from wisecrowd.io.row_names import renumbered, row_names_of
-from wisecrowd.io.selection import Selection, keep_rows, leave_out_empty, nobody_left
+from wisecrowd.io.read_options import ReadOptions, takes_read_options
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.span_texts import with_texts
 from wisecrowd.io.writing import write_table as write_table
+from wisecrowd.kinds import LABELS, PAIRS
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.sets.set_text import texts_of_lists
 
 _SAMPLE = 1000  # rows that are looked at where the names of the columns tell too little
 
 
-def read(
-    path: PathLike | Iterable[PathLike],
-    format: str = AUTO,
-    *,
-    task: str | None = None,
-    worker: str | None = None,
-    label: str | None = None,
-    classes: Any = None,
-    tasks: Any = None,
-    workers: Any = None,
-    abstain: Any = (),
-    duplicates: str = "auto",
-    type: str | None = None,
-    encoding: str = "utf-8",
-    header: bool = True,
-    columns: Any = None,
-    wide: bool = False,
-    worker_columns: Any = None,
-    kinds: str | Iterable[str] | None = None,
-    exclude_workers: str | Iterable[str] = (),
-    default_type: str | None = None,
-    keep_order: bool = False,
-    accept: str | Iterable[str] = (),
-    **others: str | None,
-) -> CrowdLabels:
+@takes_read_options
+def read(path: PathLike | Iterable[PathLike], format: str = AUTO, **options: Any) -> CrowdLabels:
     r"""Read annotations from plain tables, or from what annotation platforms export.
 
     Parameters
@@ -91,6 +76,9 @@ def read(
         an order: that of ``classes``, or of numbers. Without it, a table with the columns left and
         right, or the like, is one of pairs, and the questions of an export have the kinds that
         their platform declares: ratings are ordered, spans sequences, several choices sets.
+    scale : str or sequence, optional
+        Ordered classes, the lowest first: "1..5", "low,medium,high" or a list; the type is then
+        "ordered".
     encoding : str
         Of text files.
     header : bool
@@ -116,7 +104,7 @@ def read(
         Content that is right although it looks like a misread file, and is refused in tables of
         ten rows or more otherwise: "one-worker" in all rows, "one-answer" in all rows, or
         "worker-per-task", workers with one task each.
-    **others : str
+    **options : str
         Names of the optional columns ``weight``, ``timestamp``, ``duration``, ``cost``,
         ``question``, ``worker_kind``; of pairs also ``left`` and ``right``, which in an export
         name the fields of the tasks' data that hold the two items.
@@ -141,51 +129,35 @@ def read(
     (CrowdLabels(1 tasks, 2 workers, 2 classes, 2 annotations), ['007'],
      ("columns recognised: task = 'item'",))
     """
-    given = {name: column for name, column in others.items() if column is not None}
+    asked = ReadOptions.of(format=format, **options)
     packed = pack_among(path)
     if packed is not None:
-        chosen = {"task": task, "worker": worker, "label": label, "classes": classes,
-                  "tasks": tasks, "workers": workers, "abstain": abstain or None,
-                  "duplicates": None if duplicates == "auto" else duplicates, "columns": columns,
-                  "format": None if format == AUTO else format, "wide": wide or None,
-                  "worker_columns": worker_columns, "kinds": kinds,
-                  "exclude_workers": exclude_workers or None, **given}  # fmt: skip
-        refuse_options({name: value for name, value in chosen.items() if value is not None})
-        found: Any = labels_of_pack(packed, keep_order=keep_order)
-        container: Any = (kind_of(found) if type is None else get_kind(type)).container
-        made: CrowdLabels = container.coerce(found, type=type)
+        refuse_options(asked.of_files)
+        found: Any = labels_of_pack(packed, keep_order=asked.keep_order)
+        container: Any = (kind_of(found) if asked.type is None else get_kind(asked.type)).container
+        made: CrowdLabels = container.coerce(found, type=asked.type)
         return made
-    sides = {"left", "right"} & set(given)
-    kind = get_kind(type or (PAIRS if sides else default_type or LABELS))
-    _refuse_sides(given, sides, kind)
-    check_roles(given, kind.container.roles())
-    request = Request(
-        kind.container.asked_columns({"task": task, "worker": worker, "label": label, **given}),
-        encoding,
-        layout=Layout.of(header, columns, wide, worker_columns),
-        selection=Selection.of(kinds, exclude_workers),
-        kind=kind,
-        undeclared=type is None and classes is None and not (wide or worker_columns or sides),
-        accepted=misreadings.accepted_names(accept, classes),
-    )
+    request = request_of(asked)
     sources = find_sources(path)
     columns_read = read_columns(sources, format, request)
     misreadings.refuse_doubts(request, sources, format, about_answers=False)
-    in_order = keep_order and issubclass(request.kind.container, CrowdLabels)
+    in_order = asked.keep_order and issubclass(request.kind.container, CrowdLabels)
     if in_order and "timestamp" not in columns_read:
         task_ids = columns_read["task"]
         n_rows = len(task_ids.codes if isinstance(task_ids, Encoded) else task_ids)
         columns_read["timestamp"] = np.arange(n_rows, dtype=np.float64)
         columns_read["notes"] += ("answers count in the order of their rows",)
     kind = request.kind
-    declared = type or (default_type if kind.name == LABELS else kind.name)
-    options = kind.container.reading_options(classes=classes, abstain=abstain, type=declared)
+    declared = asked.type or (kind.name if kind.declared else asked.default_type)
+    own = kind.container.reading_options(
+        classes=asked.classes, abstain=asked.abstain, type=declared
+    )
     data: Any = kind.container.from_arrays(
         **{**dict.fromkeys(("task", "worker")), **columns_read},
-        **options,
-        tasks=tasks,
-        workers=workers,
-        duplicates=duplicates,
+        **own,
+        tasks=asked.tasks,
+        workers=asked.workers,
+        duplicates=asked.duplicates,
     )
     misreadings.refuse_doubts(request, sources, format, about_answers=True)
     if request.inventory.texts:
@@ -193,13 +165,27 @@ def read(
     return cast("CrowdLabels", data)  # unless the type says otherwise
 
 
-def _refuse_sides(given: Mapping[str, str], sides: Collection[str], kind: Kind) -> None:
-    """Refuse columns of items for a kind that has none."""
-    for side in sorted(set(sides) - set(kind.container.roles())):
+def request_of(asked: ReadOptions) -> Request:
+    """Return the request that options describe, or say which of them do not go together."""
+    sides = {"left", "right"} & set(asked.others)
+    kind = get_kind(asked.type or (PAIRS if sides else asked.default_type or LABELS))
+    roles = kind.container.roles()
+    for side in sorted(sides - set(roles)):
         raise ParameterError(
-            f"{option(side, given[side])} names the items of pairs, and {option('type', kind.name)}"
-            " is given; leave one out."
+            f"{option(side, asked.others[side])} names the items of pairs, and "
+            f"{option('type', kind.name)} is given; leave one out."
         )
+    check_roles(asked.others, roles)
+    declared = asked.type is not None or asked.classes is not None
+    return Request(
+        kind.container.asked_columns(asked.roles),
+        asked.encoding,
+        layout=Layout.of(asked.header, asked.columns, asked.wide, asked.worker_columns),
+        selection=Selection.of(asked.kinds, asked.exclude_workers),
+        kind=kind,
+        undeclared=not (declared or asked.wide or asked.worker_columns or sides),
+        accepted=misreadings.accepted_names(asked.accept, asked.classes),
+    )
 
 
 def read_columns(sources: list[Source], format: str, request: Request) -> dict[str, Any]:
@@ -234,7 +220,7 @@ def read_columns(sources: list[Source], format: str, request: Request) -> dict[s
         values, row_names = keep_rows(values, kept), renumbered(row_names, kept)
         request.inventory.models &= set(map(str, values["worker"].vocabulary.tolist()))
     if request.open_choices:
-        from wisecrowd.io.platforms.several_choices import close_choices
+        from wisecrowd.io.platforms.answer_forms import close_choices
 
         answered = close_choices(values, request)
         if not answered.any():

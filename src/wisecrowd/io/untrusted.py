@@ -17,9 +17,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.io.encodings import check_encoding, explain_encoding, recoded
 from wisecrowd.io.limits import require_size
-from wisecrowd.io.sources import ByteStream, Source
+from wisecrowd.io.sources import ByteStream, Source, check_encoding, explain_encoding, recoded
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo

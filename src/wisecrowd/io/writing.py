@@ -14,8 +14,8 @@ import numpy as np
 
 from wisecrowd.core.arrow import compact_texts, is_text, to_numpy
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.io.cells import neutralised
 from wisecrowd.io.formats import AUTO, SUFFIXES
-from wisecrowd.io.formulas import neutralised
 from wisecrowd.io.sources import STANDARD_INPUT, PathLike, Source
 from wisecrowd.storage.atomic import atomic_write
 
@@ -44,7 +44,7 @@ def write_table(
         "auto", "csv", "tsv", "jsonl" or "parquet".
     neutralise_formulas : bool
         Put an apostrophe in front of text in csv and tsv that a spreadsheet would run as a formula
-        (:mod:`wisecrowd.io.formulas`); our own readers take it off again.
+        (:mod:`wisecrowd.io.cells`); our own readers take it off again.
     metadata : mapping of str to str, optional
         Kept in the schema of parquet; other formats have no place for it.
 

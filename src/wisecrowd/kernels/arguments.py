@@ -7,13 +7,9 @@ None is passed to a separate function.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer[Any]]
+from wisecrowd.core.types import Floats, Ints
 
 
 class TaskLabels(NamedTuple):

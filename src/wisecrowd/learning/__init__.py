@@ -3,50 +3,21 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.core.exceptions import MissingDependencyError
-
-# Class name → module. Adding a method is one file and one line here.
-LOCATIONS = {
-    "Auto": "auto",
-    "TwoStage": "two_stage",
-    "Raykar": "raykar",
-    "CrowdKernel": "crowd_kernel",
-    "VoteRegression": "vote_regression",
-    "AggNet": "agg_net",
-    "MBEM": "mbem",
-    "CCEM": "ccem",
-    "TraceRegularized": "trace_regularized",
-    "GeoCrowdNet": "geo_crowd_net",
-    "COINNet": "coinnet",
-    "CrowdLayer": "crowd_layer",
-    "SingleConfusion": "single_confusion",
-    "InstanceConfusion": "instance_confusion",
-    "CoNAL": "conal",
-    "UnionNet": "union_net",
-    "SoftBootstrap": "soft_bootstrap",
-    "DoctorNet": "doctor_net",
-    "WeightedDoctorNet": "weighted_doctor_net",
-    "MaxMIG": "max_mig",
-    "DeepMF": "deep_mf",
-    "DeepBP": "deep_bp",
-    "BayesDGC": "bayes_dgc",
-    "VirtualAdversarial": "virtual_adversarial",
-    "RaykarRegression": "numbers.raykar_regression",
-    "CrowdLayerRegression": "numbers.crowd_layer_regression",
-    "PreferenceNet": "pairs.preference_net",
-    "RewardMixture": "pairs.reward_mixture",
-    "RaykarSets": "sets.raykar_sets",
-}
+from wisecrowd.core.kinds import words_of
+from wisecrowd.kinds import NUMBERS, PAIRS, SETS
 
 if TYPE_CHECKING:
     from wisecrowd.learning.agg_net import AggNet as AggNet
     from wisecrowd.learning.auto import Auto as Auto
     from wisecrowd.learning.bayes_dgc import BayesDGC as BayesDGC
     from wisecrowd.learning.ccem import CCEM as CCEM
-    from wisecrowd.learning.coinnet import COINNet as COINNet
-    from wisecrowd.learning.conal import CoNAL as CoNAL
+    from wisecrowd.learning.co_nal import CoNAL as CoNAL
+    from wisecrowd.learning.coin_net import COINNet as COINNet
     from wisecrowd.learning.crowd_kernel import CrowdKernel as CrowdKernel
     from wisecrowd.learning.crowd_layer import CrowdLayer as CrowdLayer
     from wisecrowd.learning.deep_bp import DeepBP as DeepBP
@@ -73,19 +44,63 @@ if TYPE_CHECKING:
     from wisecrowd.learning.vote_regression import VoteRegression as VoteRegression
     from wisecrowd.learning.weighted_doctor_net import WeightedDoctorNet as WeightedDoctorNet
 
+# Each in the file of its name in snake case; adding a method is one file and one name here.
+METHODS = (
+    "Auto",
+    "TwoStage",
+    "Raykar",
+    "CrowdKernel",
+    "VoteRegression",
+    "AggNet",
+    "MBEM",
+    "CCEM",
+    "TraceRegularized",
+    "GeoCrowdNet",
+    "COINNet",
+    "CrowdLayer",
+    "SingleConfusion",
+    "InstanceConfusion",
+    "CoNAL",
+    "UnionNet",
+    "SoftBootstrap",
+    "DoctorNet",
+    "WeightedDoctorNet",
+    "MaxMIG",
+    "DeepMF",
+    "DeepBP",
+    "BayesDGC",
+    "VirtualAdversarial",
+)
+# Those that do not learn classes, in the folder of their kind.
+OTHER_METHODS = {
+    NUMBERS: ("RaykarRegression", "CrowdLayerRegression"),
+    PAIRS: ("PreferenceNet", "RewardMixture"),
+    SETS: ("RaykarSets",),
+}
+LOCATIONS = {name: words_of(name, "_") for name in METHODS} | {
+    name: f"{kind}.{words_of(name, '_')}" for kind, names in OTHER_METHODS.items() for name in names
+}
 
-def __getattr__(name: str) -> Any:
-    if name not in LOCATIONS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+@contextmanager
+def network_libraries(what: str) -> Iterator[None]:
+    """Say that something trains a network, where the libraries for it are not installed."""
     try:
-        return getattr(importlib.import_module(f"wisecrowd.learning.{LOCATIONS[name]}"), name)
+        yield
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "safetensors"):
             raise
         raise MissingDependencyError(
-            f"{name} trains a network and needs {error.name}; install it with "
+            f"{what} trains a network and needs {error.name}; install it with "
             "pip install 'wisecrowd[deep]'."
         ) from None
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LOCATIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    with network_libraries(name):
+        return getattr(importlib.import_module(f"wisecrowd.learning.{LOCATIONS[name]}"), name)
 
 
 def __dir__() -> list[str]:

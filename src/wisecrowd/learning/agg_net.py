@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from wisecrowd.core.parameter_checks import MOST_STARTS, check_integer, check_number
+from wisecrowd.core.parameter_checks import MOST_STARTS, Count, Limits, Number
 from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
 from wisecrowd.learning.training.crowd_model import TargetModel
-from wisecrowd.learning.training.label_model import forecast
+from wisecrowd.learning.training.label_model import confusion_from, forecast, soft_votes
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
-from wisecrowd.learning.training.targets import confusion_from, soft_votes
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -57,10 +56,7 @@ class AggNet(NeuralClassifier):
     steps: int = 1
     smoothing: float = 0.01
 
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_integer("steps", self.steps, 1, MOST_STARTS)
-        check_number("smoothing", self.smoothing, 1e-12)
+    limits: ClassVar[Limits] = {"steps": Count(1, MOST_STARTS), "smoothing": Number(1e-12)}
 
     def _build(self, network: nn.Module, data: CrowdData) -> PosteriorModel:
         return PosteriorModel(network, data, self.steps, self.smoothing)

@@ -7,23 +7,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import MissingDependencyError, ParameterError
 from wisecrowd.core.features import is_dataset
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.parameter_checks import as_generator, is_auto
 from wisecrowd.core.registry import get_method, kebab_case
 from wisecrowd.core.saved_attributes import Saved, SavedValue
-from wisecrowd.inference.held_out_choice import are_numbers, leader, score_table
-from wisecrowd.inference.held_out_labels import paired_difference
+from wisecrowd.core.types import Floats
+from wisecrowd.inference.held_out import are_numbers, leader, paired_difference, score_table
 from wisecrowd.inference.monitor import stage
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
 from wisecrowd.learning.training.held_out_scoring import HeldOutTasks, TaskFolds, held_out_tasks
-
-Floats = NDArray[np.float64]
 
 # Learners to choose from, the preferred one first.
 VECTORS = ("crowd-kernel", "raykar", "vote-regression")

@@ -10,19 +10,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameter_checks import check_flag, check_number
+from wisecrowd.core.parameter_checks import Flag, Limits, Number, check_number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.families.confusion import safe_log
+from wisecrowd.core.types import Floats
 from wisecrowd.inference.dirichlet import divergence, expected_log
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.confusion import safe_log
 from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
 from wisecrowd.learning.training.crowd_model import CrowdModel
-from wisecrowd.learning.training.label_model import softmax, vote_scores
+from wisecrowd.learning.training.label_model import (
+    expected_counts,
+    soft_votes,
+    softmax,
+    vote_scores,
+)
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
-from wisecrowd.learning.training.targets import expected_counts, soft_votes
 from wisecrowd.nn.batches import CrowdBatch
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -105,13 +108,16 @@ class BayesDGC(NeuralClassifier):
         "confusion_posterior_": SavedArray("J K K", "positive"),
     }
 
+    limits: ClassVar[Limits] = {
+        "forgetting": Number(0.0, 1.0),
+        "estimate_class": Flag(),
+        "divide_by_mean": Flag(),
+    }
+
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         for name in ("class_alpha", "diagonal", "elsewhere"):
             check_number(name, getattr(self, name), 1e-6)
-        check_number("forgetting", self.forgetting, 0.0, 1.0)
-        check_flag("estimate_class", self.estimate_class)
-        check_flag("divide_by_mean", self.divide_by_mean)
 
     def _build(self, network: nn.Module, data: CrowdData) -> NaturalGradientModel:
         return NaturalGradientModel(network, data, self)

@@ -3,10 +3,11 @@ r"""Coupled cross entropy: a classifier and one confusion matrix per worker, lea
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor, nn
 
-from wisecrowd.core.parameter_checks import check_number
+from wisecrowd.core.parameter_checks import Limits, Number
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import ConfusionModel
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier
@@ -60,9 +61,7 @@ class CCEM(NeuralClassifier):
 
     strength: float = 4.0
 
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_number("strength", self.strength, 0.0)
+    limits: ClassVar[Limits] = {"strength": Number(0.0)}
 
     def _build(self, network: nn.Module, data: CrowdData) -> CoupledModel:
         labels = data.labels

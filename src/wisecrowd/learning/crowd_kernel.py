@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -10,29 +9,30 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError, MissingDependencyError, ParameterError
-from wisecrowd.core.features import is_dataset
+from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.messages.option_spelling import parameter
-from wisecrowd.core.parameter_checks import as_generator, check_flag, check_integer, check_number
+from wisecrowd.core.parameter_checks import Count, Flag, Limits, Number, as_generator
 from wisecrowd.core.saved_attributes import NUMBER, SIZES, Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.families.confusion import safe_log
-from wisecrowd.inference.class_prior import check_fixed_class_prior, fixed_class_prior
+from wisecrowd.core.types import Floats, Mask
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.class_prior import check_fixed_class_prior, fixed_class_prior
+from wisecrowd.kinds.classes.families.confusion import safe_log
+from wisecrowd.kinds.classes.prior import TaskPrior
+from wisecrowd.learning import network_libraries
+from wisecrowd.learning.base import FlatLearner
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
-from wisecrowd.learning.training.kernel_ridge import Kernel
-from wisecrowd.learning.training.kernel_rounds import Rounds, confusion_of, label_evidence
-from wisecrowd.learning.training.known_tasks import recall, remember, remembered
-from wisecrowd.learning.training.logistic import log_softmax
-from wisecrowd.learning.training.mismatched_features import (
+from wisecrowd.learning.training.kernel_rounds import (
+    Kernel,
     Mismatches,
-    mismatch_findings,
+    Rounds,
+    confusion_of,
+    label_evidence,
     odd_rows,
 )
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from wisecrowd.learning.training.label_model import log_softmax
+from wisecrowd.learning.training.rows_of_features import recall, remember, remembered
 
 TRIMS = 2  # how often mismatched tasks are taken out of the classifier
 MANY_MOVED = 0.1  # share of answers that `balance` decides at which a finding says so
@@ -41,7 +41,7 @@ FEWEST_MOVED = 20  # number of these answers
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CrowdKernel(CrowdClassifier):
+class CrowdKernel(FlatLearner, CrowdClassifier):
     r"""Kernel ridge regression on a posterior in which no task judges itself; needs no torch.
 
     .. math::
@@ -148,6 +148,7 @@ class CrowdKernel(CrowdClassifier):
 
     uses_unlabelled: ClassVar[bool] = True
     module_parameter: ClassVar[str] = "refine"
+    inputs_of: ClassVar[str] = "landmarks_"
     saves: ClassVar[dict[str, Saved]] = {
         **remembered(),
         "input_shape_": replace(SIZES, optional=lambda fit: fit.refine is None),
@@ -164,20 +165,21 @@ class CrowdKernel(CrowdClassifier):
         "intercept_": SavedArray("K"),
     }
 
+    limits: ClassVar[Limits] = {
+        "balance": Number(0.0, 1.0),
+        "class_prior": check_fixed_class_prior,
+        "n_landmarks": Count(2, 20_000),
+        "rounds": Count(1, 1000),
+        "smoothness": Number(0.0),
+        "robust": Flag(),
+    }
+
     def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        features, shape = sizes["features"], np.shape(self.landmarks_)
-        inputs = shape[1] if len(shape) == 2 else 0
-        fits = features and inputs % features == 0
-        return {"inputs": inputs if fits else features, "landmarks": (shape or (0,))[0]}
+        n_landmarks = (np.shape(self.landmarks_) or (0,))[0]
+        return {**super()._axis_sizes(sizes), "landmarks": n_landmarks}
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_number("balance", self.balance, 0.0, 1.0)
-        check_fixed_class_prior(self.class_prior)
-        check_integer("n_landmarks", self.n_landmarks, 2, 20_000)
-        check_integer("rounds", self.rounds, 1, 1000)
-        check_number("smoothness", self.smoothness, 0.0)
-        check_flag("robust", self.robust)
         if (
             self.refine is not None
             and not isinstance(self.refine, str)
@@ -197,14 +199,15 @@ class CrowdKernel(CrowdClassifier):
     # -------------------------------------------------------------------------------------- fit
 
     def _fit(self, training: Training) -> Learned:
-        if training.resume:
-            raise ParameterError(
-                "CrowdKernel writes no checkpoints to resume from; fit without resume."
-            )
-        X, rng, labels = _as_matrix(training.X), as_generator(self.random_state), training.labels
+        self._refuse_to_resume(training)
+        X, rng, labels = (
+            self._as_matrix(training.X),
+            as_generator(self.random_state),
+            training.labels,
+        )
         trainer = None
         if self.refine is not None:
-            trainer = _refinement().new_trainer(self.refine, self.refine_options, rng)
+            trainer = _networks().new_trainer(self.refine, self.refine_options, rng)
         useful = (labels.labels_per_task > 0) | (training.gold >= 0)
         odd = odd_rows(X)
         sound = ~odd if self.robust and not odd.all() else np.ones(len(X), dtype=bool)
@@ -239,12 +242,12 @@ class CrowdKernel(CrowdClassifier):
             extra=classifier | {"mismatch": mismatch},
         )
         if trainer is not None:
-            result = _refinement().refined(result, trainer, training, useful)
+            result = _networks().refined(result, trainer, training, useful)
         result.extra.update(remember(training, result.log_probas))
         return result
 
     def _settled(
-        self, features: Floats, training: Training, useful: Flags, sound: Flags
+        self, features: Floats, training: Training, useful: Mask, sound: Mask
     ) -> tuple[Rounds, Mismatches]:
         """Run the rounds; ``robust`` repeats them without the tasks whose features mismatch."""
         trusted, rows = sound, np.flatnonzero(useful)
@@ -268,7 +271,7 @@ class CrowdKernel(CrowdClassifier):
         return self.balance if given is None else np.maximum(given, np.log(LEAST_SHARE))
 
     def _findings_of(
-        self, training: Training, useful: Flags, odd: Flags, found: Mismatches, state: Rounds
+        self, training: Training, useful: Mask, odd: Mask, found: Mismatches, state: Rounds
     ) -> tuple[Finding, ...]:
         tasks, rows = training.labels.tasks, np.flatnonzero(useful)
         order = np.argsort(-found.probability, kind="stable")
@@ -290,12 +293,7 @@ class CrowdKernel(CrowdClassifier):
     def _log_probas(self, X: Any) -> Floats:
         if self.refine is not None:
             return np.asarray(self._refined._log_probas(X))
-        flat = _as_matrix(X)
-        if flat.shape[1] != self.landmarks_.shape[1]:
-            raise DataError(
-                f"Each row of X has {flat.shape[1]} numbers and CrowdKernel is expecting "
-                f"{self.landmarks_.shape[1]}; give features of the shape that the fit had."
-            )
+        flat = self._new_matrix(X)
         return _log_output(flat, vars(self))
 
     def _network_files(self) -> dict[str, bytes]:
@@ -305,12 +303,50 @@ class CrowdKernel(CrowdClassifier):
     def _set_network(self, files: dict[str, bytes]) -> None:
         """Rebuild the refined network, if any, with the weights of a file."""
         if self.refine is not None:
-            self._refined = _refinement().restored(self, files)
+            self._refined = _networks().restored(self, files)
 
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
         log_theta = safe_log(self.confusion_)[labels.worker, :, labels.label]
         fresh = np.exp(log_softmax(log_probas + label_evidence(log_theta, labels)))
         return recall(self, fresh, log_probas, labels)
+
+
+def mismatch_findings(
+    tasks: NDArray[Any], odd: Mask, found: Mismatches, contradicted: NDArray[np.intp], robust: bool
+) -> tuple[Finding, ...]:
+    """Return findings about odd rows and about features that contradict the labels.
+
+    Parameters
+    ----------
+    tasks, odd : (N,)
+        Ids of the tasks, and which have odd rows of features.
+    found : Mismatches
+    contradicted : row numbers of the mismatches, most probable first
+    robust : bool
+        Whether these tasks were kept out of the classifier.
+    """
+    findings, severity = [], "low" if robust else "medium"
+    done = "The classifier did not learn from them, and their answers rest on the workers alone."
+    remedy = done if robust else f"Correct these rows, or use {parameter('robust', True)}."
+    if odd.any():
+        ids = tasks[odd]
+        text = (
+            f"The features of {len(ids)} of {len(tasks)} tasks are constant or far from all others "
+            f"({describe_ids(ids)})."
+        )
+        findings.append(
+            Finding("odd-features", severity, float(odd.mean()), tuple(ids.tolist()), text, remedy)
+        )
+    if found.clear and len(contradicted):
+        ids = tasks[contradicted]
+        text = (
+            f"The features of about {found.share:.0%} of the tasks contradict their labels; the "
+            f"most probable are {describe_ids(ids)}."
+        )
+        findings.append(
+            Finding("mismatched-features", severity, found.share, tuple(ids.tolist()), text, remedy)
+        )
+    return tuple(findings)
 
 
 def _log_output(X: Floats, learned: Mapping[str, Any]) -> Floats:
@@ -323,22 +359,8 @@ def _log_output(X: Floats, learned: Mapping[str, Any]) -> Floats:
     return log_softmax(learned["temperature_"] * scores + learned["class_bias_"])
 
 
-def _as_matrix(X: Any) -> Floats:
-    if is_dataset(X):
-        raise DataError(
-            "CrowdKernel needs all features at once and X is a dataset; give an array of its items."
-        )
-    return np.asarray(X, dtype=np.float64).reshape(len(X), -1)
-
-
-def _refinement() -> Any:
+def _networks() -> Any:
     """Return the module that trains networks, which needs torch."""
-    try:
-        return importlib.import_module("wisecrowd.learning.training.refinement")
-    except ModuleNotFoundError as error:
-        if error.name not in ("torch", "safetensors"):
-            raise
-        raise MissingDependencyError(
-            f"refine trains a network and needs {error.name}; install it with "
-            "pip install 'wisecrowd[deep]'."
-        ) from None
+    with network_libraries("refine"):
+        import wisecrowd.learning.training.neural_classifier as networks
+    return networks

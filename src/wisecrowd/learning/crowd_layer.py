@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from wisecrowd.core.parameter_checks import check_choice
+from wisecrowd.core.parameter_checks import Choice, Limits
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import CrowdModel
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
 from wisecrowd.nn.batches import CrowdBatch
-from wisecrowd.nn.objectives import label_losses, worker_products
+from wisecrowd.nn.objectives import label_losses
 
 KINDS = ("matrix", "vector", "bias", "vector+bias", "scalar")
 
@@ -70,10 +70,7 @@ class CrowdLayer(NeuralClassifier):
         "worker_bias_": SavedArray("J K", optional=True),
     }
 
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_choice("kind", self.kind, KINDS)
-        check_choice("reduction", self.reduction, ("labels", "tasks"))
+    limits: ClassVar[Limits] = {"kind": Choice(KINDS), "reduction": Choice(("labels", "tasks"))}
 
     def _build(self, network: nn.Module, data: CrowdData) -> LayerModel:
         labels = data.labels
@@ -119,17 +116,20 @@ class LayerModel(CrowdModel):
         self.register_parameter("bias", None if bias is None else nn.Parameter(bias))
 
     def scores(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
-        """Return (E, K) logits of the labels of each annotation."""
-        p = log_probas.exp()
-        if self.weight is not None and self.weight.ndim == 3:
-            return worker_products(p, self.weight, batch)
+        """Return (E, K) logits of the labels of each annotation: the o_j(p) of its worker."""
+        p, weight = log_probas.exp(), self.weight
+        if weight is not None and weight.ndim == 3:
+            # sum over k of p_ik W_j[k, l], with annotations last
+            own = weight.reshape(-1, weight.shape[2]).index_select(1, batch.worker)
+            p = p.T.index_select(1, batch.task)  # (K, E)
+            return (p[:, None] * own.reshape(*weight.shape[:2], -1)).sum(dim=0).T
         p = p.index_select(0, batch.task)
-        if self.weight is not None:
-            p = self.weight.index_select(0, batch.worker) * p
+        if weight is not None:
+            p = weight.index_select(0, batch.worker) * p
         return p if self.bias is None else p + self.bias.index_select(0, batch.worker)
 
     def _losses(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
-        return label_losses(self.scores(log_probas, batch), batch.label)
+        return label_losses(self.scores(log_probas, batch), batch.label)  # -log softmax(o)_l
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the cross entropy after the second softmax."""

@@ -7,29 +7,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from wisecrowd.aggregation.classes.belief_propagation import BeliefPropagation
 from wisecrowd.core.saved_attributes import Saved
+from wisecrowd.core.types import Floats
 from wisecrowd.engines.memory import MemoryShards
-from wisecrowd.families.message_passing import (
+from wisecrowd.inference.loop import LoopResult
+from wisecrowd.inference.priors import as_worker_prior
+from wisecrowd.kinds.classes.families.worker_nodes import starts_edge
+from wisecrowd.kinds.classes.methods.belief_propagation import (
+    BeliefPropagation,
     MessageModel,
     MessageParams,
     MessageState,
-    starts_edge,
 )
-from wisecrowd.inference.loop import LoopResult
-from wisecrowd.inference.priors import as_worker_prior
-from wisecrowd.learning.training.alternating import (
-    AlternatingClassifier,
-    AlternatingModel,
-)
+from wisecrowd.learning.training.alternating import AlternatingClassifier, AlternatingModel
 from wisecrowd.learning.training.crowd_data import CrowdData
-from wisecrowd.learning.training.known_tasks import remember, remembered
 from wisecrowd.learning.training.neural_classifier import as_array
-
-Floats = NDArray[np.float64]
+from wisecrowd.learning.training.rows_of_features import remember, remembered
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

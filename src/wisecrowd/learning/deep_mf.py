@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wisecrowd.aggregation.classes.mean_field import MeanField
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.types import Floats
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.methods.mean_field import MeanField
 from wisecrowd.learning.training.alternating import AlternatingClassifier
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.label_model import softmax, vote_scores
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

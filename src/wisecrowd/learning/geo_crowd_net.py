@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from wisecrowd.core.parameter_checks import check_choice, check_number
-from wisecrowd.learning.training.confusion_init import HEADS, check_start, confusion_head
+from wisecrowd.core.parameter_checks import Choice, Limits, Number
 from wisecrowd.learning.training.crowd_data import CrowdData
-from wisecrowd.learning.training.crowd_model import ConfusionModel
+from wisecrowd.learning.training.crowd_model import (
+    HEADS,
+    ConfusionModel,
+    check_start,
+    confusion_head,
+)
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import ConfusionHead, gather_rows
@@ -76,12 +80,12 @@ class GeoCrowdNet(NeuralClassifier):
     head: str = "softmax"
     start: Any = None
 
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_choice("regularize", self.regularize, ("F", "W"))
-        check_number("penalty", self.penalty, 0.0)
-        check_choice("head", self.head, tuple(HEADS))
-        check_start(self.start)
+    limits: ClassVar[Limits] = {
+        "regularize": Choice(("F", "W")),
+        "penalty": Number(0.0),
+        "head": Choice(tuple(HEADS)),
+        "start": check_start,
+    }
 
     def _build(self, network: nn.Module, data: CrowdData) -> GeoModel:
         head = confusion_head(self.head, data.labels, self.start)

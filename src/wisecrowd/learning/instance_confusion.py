@@ -11,26 +11,26 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameter_checks import check_choice, check_integer, check_number
+from wisecrowd.core.parameter_checks import Choice, Count, Limits, Number
 from wisecrowd.core.saved_attributes import Saved
-from wisecrowd.families.confusion import safe_log
-from wisecrowd.learning.training.confusion_init import check_start, confusion_head
-from wisecrowd.learning.training.crowd_classifier import Floats
+from wisecrowd.core.types import Floats
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.confusion import safe_log
 from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
-from wisecrowd.learning.training.crowd_model import CrowdModel, TraceModel, TrunkModel
-from wisecrowd.learning.training.known_tasks import remember, remembered
-from wisecrowd.learning.training.label_model import (
-    forecast,
-    label_log_probas,
-    softmax,
-    sum_rows,
+from wisecrowd.learning.training.crowd_model import (
+    CrowdModel,
+    TraceModel,
+    TrunkModel,
+    check_start,
+    confusion_head,
 )
+from wisecrowd.learning.training.label_model import forecast, label_log_probas, softmax, sum_rows
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
+from wisecrowd.learning.training.rows_of_features import remember, remembered
 from wisecrowd.nn import objectives
+from wisecrowd.nn.backbones import logits_and_features
 from wisecrowd.nn.batches import CrowdBatch
-from wisecrowd.nn.instance_heads import InstanceNetwork, label_columns
-from wisecrowd.nn.trunks import logits_and_features
+from wisecrowd.nn.heads import InstanceNetwork, label_columns
 
 _TASKS_AT_ONCE = 2048  # tasks whose tables are in memory together
 _NEIGHBOURHOODS_AT_ONCE = 1024  # tasks whose distances to all anchors are in memory together
@@ -123,16 +123,16 @@ class InstanceConfusion(NeuralClassifier):
     on_several_processes: ClassVar[bool] = False  # its tables need the features of all tasks
     saves: ClassVar[dict[str, Saved]] = remembered(optional=lambda fit: fit.variant == "head")
 
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_choice("variant", self.variant, tuple(NOISE))
-        check_number("penalty", self.penalty, 0.0)
-        check_integer("warm_up", self.warm_up, 0)
-        check_integer("rank", self.rank, 1, 10_000)
-        check_number("threshold", self.threshold, 0.0, 1.0)
-        check_integer("neighbours", self.neighbours, 1)
-        check_number("shrinkage", self.shrinkage, 1e-12)
-        check_start(self.start)
+    limits: ClassVar[Limits] = {
+        "variant": Choice(("head", "anchor")),
+        "penalty": Number(0.0),
+        "warm_up": Count(0),
+        "rank": Count(1, 10_000),
+        "threshold": Number(0.0, 1.0),
+        "neighbours": Count(1),
+        "shrinkage": Number(1e-12),
+        "start": check_start,
+    }
 
     @property
     def _noise(self) -> HeadNoise | AnchorNoise:

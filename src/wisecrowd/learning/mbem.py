@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameter_checks import MOST_STARTS, check_flag, check_integer, check_number
-from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.core.parameter_checks import MOST_STARTS, Count, Flag, Limits, Number
+from wisecrowd.core.types import Floats
 from wisecrowd.engines.memory import in_memory
-from wisecrowd.families.confusion import naive_bayes
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.confusion import naive_bayes
+from wisecrowd.kinds.classes.prior import TaskPrior
 from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
 from wisecrowd.learning.training.crowd_model import TargetModel
+from wisecrowd.learning.training.label_model import confusion_from, soft_votes, with_gold
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier
-from wisecrowd.learning.training.targets import confusion_from, soft_votes, with_gold
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -70,12 +70,12 @@ class MBEM(NeuralClassifier):
     self_train: bool = False
     smoothing: float = 0.01
 
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_integer("rounds", self.rounds, 1, MOST_STARTS)
-        check_flag("reinit", self.reinit)
-        check_flag("self_train", self.self_train)
-        check_number("smoothing", self.smoothing, 1e-12)
+    limits: ClassVar[Limits] = {
+        "rounds": Count(1, MOST_STARTS),
+        "reinit": Flag(),
+        "self_train": Flag(),
+        "smoothing": Number(1e-12),
+    }
 
     def _build(self, network: nn.Module, data: CrowdData) -> BootstrappedModel:
         plan = training_plan(self.epochs, self.rounds, self.self_train)

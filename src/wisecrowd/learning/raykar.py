@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.features import is_dataset, is_sparse
-from wisecrowd.core.findings import Finding
-from wisecrowd.core.parameter_checks import MOST_ITERATIONS, check_integer, check_number
+from wisecrowd.core.parameter_checks import Limits, Number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.core.types import Floats
 from wisecrowd.engines.memory import in_memory
-from wisecrowd.families.confusion import dirichlet_update, known_mixture
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.inference.priors import as_row_prior
+from wisecrowd.kinds.classes.families.confusion import known_mixture
+from wisecrowd.kinds.classes.methods.dawid_skene import dirichlet_update
+from wisecrowd.kinds.classes.prior import TaskPrior
+from wisecrowd.learning.base import FlatLearner
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
-from wisecrowd.learning.training.logistic import Standardised, log_softmax, solve_logistic
-from wisecrowd.learning.training.targets import expected_counts, soft_votes, with_gold
-
-Floats = NDArray[np.float64]
+from wisecrowd.learning.training.label_model import (
+    Standardised,
+    expected_counts,
+    log_softmax,
+    soft_votes,
+    solve_logistic,
+    with_gold,
+)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Raykar(CrowdClassifier):
+class Raykar(FlatLearner, CrowdClassifier):
     r"""Logistic regression as the class prior of a Dawid-Skene model, by EM; needs no torch.
 
     .. math::
@@ -87,31 +89,19 @@ class Raykar(CrowdClassifier):
         "intercept_": SavedArray("K"),
     }
 
-    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        # Features that are not vectors are flattened; only the size of their first axis is saved.
-        features, per_task = sizes["features"], (np.shape(self.coef_) or (0,))[-1]
-        return {"inputs": per_task if features and per_task % features == 0 else features}
-
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_number("l2", self.l2, 0.0)
-        check_integer("max_iter", self.max_iter, 1, MOST_ITERATIONS)
-        check_number("tol", self.tol, 0.0)
+    limits: ClassVar[Limits] = {
+        "l2": Number(0.0),
+    }
 
     def _fit(self, training: Training) -> Learned:
-        if training.resume:
-            raise ParameterError("Raykar writes no checkpoints to resume from; fit without resume.")
-        X, labels = _as_matrix(training.X), training.labels
+        self._refuse_to_resume(training)
+        X, labels = self._as_matrix(training.X), training.labels
         standard = Standardised.of(X)
         prior = as_row_prior(self.prior, labels.classes)
         alpha = prior.pseudo_counts(labels.workers, labels.n_classes)
         em = _EM(standard.X, training, self.l2, alpha)
         history, converged = em.run(self.max_iter, self.tol)
         coef, intercept = standard.as_given(em.weights)
-        unused = Finding(
-            "validation-set-not-used", "medium", 1.0, (),
-            "Raykar has no epochs to choose among; the validation set was not used.", "",
-        )  # fmt: skip
         return Learned(
             em.log_f,
             confusion=np.exp(em.log_confusion),
@@ -121,17 +111,12 @@ class Raykar(CrowdClassifier):
             history=tuple(
                 {"iteration": float(i + 1), "objective": x} for i, x in enumerate(history)
             ),
-            findings=() if training.valid is None else (unused,),
+            findings=self._unused(training),
             extra={"coef": coef, "intercept": intercept},
         )
 
     def _log_probas(self, X: Any) -> Floats:
-        flat = _as_matrix(X)
-        if flat.shape[1] != self.coef_.shape[1]:
-            raise DataError(
-                f"Each row of X has {flat.shape[1]} numbers and Raykar is expecting "
-                f"{self.coef_.shape[1]}; give features of the shape that the fit had."
-            )
+        flat = self._new_matrix(X)
         return log_softmax(flat @ self.coef_.T + self.intercept_)
 
 
@@ -175,13 +160,3 @@ class _EM:
             in_memory(self.labels, prior), np.exp(self.log_confusion), np.ones(rows.shape[1])
         )
         return evidence + log_prior - 0.5 * self.l2 * float((self.weights[:, :-1] ** 2).sum())
-
-
-def _as_matrix(X: Any) -> Any:
-    if is_dataset(X):
-        raise DataError(
-            "Raykar needs all features at once and X is a dataset; give an array of its items."
-        )
-    if is_sparse(X):
-        return X.astype(np.float64)
-    return np.asarray(X, dtype=np.float64).reshape(len(X), -1)

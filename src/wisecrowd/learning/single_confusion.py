@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from wisecrowd.core.parameter_checks import check_choice, check_number
-from wisecrowd.learning.training.confusion_init import HEADS, check_start, start_table
+from wisecrowd.core.parameter_checks import Choice, Limits, Number
 from wisecrowd.learning.training.crowd_data import CrowdData
-from wisecrowd.learning.training.crowd_model import TraceModel
+from wisecrowd.learning.training.crowd_model import HEADS, TraceModel, check_start, start_table
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import ConfusionHead
@@ -64,11 +63,11 @@ class SingleConfusion(NeuralClassifier):
     head: str = "softplus"
     start: Any = None
 
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_number("penalty", self.penalty, 0.0)
-        check_choice("head", self.head, tuple(HEADS))
-        check_start(self.start)
+    limits: ClassVar[Limits] = {
+        "penalty": Number(0.0),
+        "head": Choice(tuple(HEADS)),
+        "start": check_start,
+    }
 
     def _build(self, network: nn.Module, data: CrowdData) -> ChannelModel:
         table = start_table(data.labels, self.start)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wisecrowd.core.parameter_checks import check_number
+from wisecrowd.core.parameter_checks import Limits, Number
 from wisecrowd.core.result import choose_labels
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import TargetModel
+from wisecrowd.learning.training.label_model import soft_votes
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier
-from wisecrowd.learning.training.targets import soft_votes
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.objectives import posterior_cross_entropy
 
@@ -60,9 +61,7 @@ class SoftBootstrap(NeuralClassifier):
 
     beta: float = 0.95
 
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_number("beta", self.beta, 0.0, 1.0)
+    limits: ClassVar[Limits] = {"beta": Number(0.0, 1.0)}
 
     def _build(self, network: nn.Module, data: CrowdData) -> BootstrapModel:
         codes, _ = choose_labels(soft_votes(data), data.labels.class_totals)

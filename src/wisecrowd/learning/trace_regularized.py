@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import nn
 
-from wisecrowd.core.parameter_checks import check_choice, check_flag, check_number
-from wisecrowd.learning.training.confusion_init import HEADS, check_start, confusion_head
+from wisecrowd.core.parameter_checks import Choice, Flag, Limits, Number
 from wisecrowd.learning.training.crowd_data import CrowdData
-from wisecrowd.learning.training.crowd_model import TraceModel
+from wisecrowd.learning.training.crowd_model import HEADS, TraceModel, check_start, confusion_head
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier
 
 
@@ -71,12 +70,12 @@ class TraceRegularized(NeuralClassifier):
     head: str = "softplus"
     start: Any = None
 
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_number("penalty", self.penalty, 0.0)
-        check_flag("log_trace", self.log_trace)
-        check_choice("head", self.head, tuple(HEADS))
-        check_start(self.start)
+    limits: ClassVar[Limits] = {
+        "penalty": Number(0.0),
+        "log_trace": Flag(),
+        "head": Choice(tuple(HEADS)),
+        "start": check_start,
+    }
 
     def _build(self, network: nn.Module, data: CrowdData) -> TraceModel:
         head = confusion_head(self.head, data.labels, self.start)

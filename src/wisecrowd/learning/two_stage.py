@@ -7,21 +7,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.parameter_checks import check_choice, check_flag
+from wisecrowd.core.parameter_checks import Choice, Flag, Limits
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import choose_labels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.types import Floats
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import TargetModel
+from wisecrowd.learning.training.label_model import with_gold
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier
-from wisecrowd.learning.training.targets import with_gold
 
-Floats = NDArray[np.float64]
 TARGETS = ("soft", "hard")
 
 
@@ -78,11 +77,11 @@ class TwoStage(NeuralClassifier):
         "aggregated_": SavedArray("* K", "distribution"),
     }
 
+    limits: ClassVar[Limits] = {"labels": Choice(TARGETS), "weighted": Flag()}
+
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         self._fresh_aggregator()
-        check_choice("labels", self.labels, TARGETS)
-        check_flag("weighted", self.weighted)
 
     def _fresh_aggregator(self) -> Aggregator:
         """Return an unfitted copy, so that the user's object is not modified."""

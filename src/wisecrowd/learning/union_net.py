@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wisecrowd.core.parameter_checks import check_number
+from wisecrowd.core.parameter_checks import Limits, Number
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import CrowdModel
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier
@@ -65,9 +66,7 @@ class UnionNet(NeuralClassifier):
 
     error: float = 1e-5
 
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_number("error", self.error, 1e-12, 1 - 1e-12)
+    limits: ClassVar[Limits] = {"error": Number(1e-12, 1 - 1e-12)}
 
     def _build(self, network: nn.Module, data: CrowdData) -> UnionModel:
         return UnionModel(network, data.labels.n_workers, data.labels.n_classes, self.error)

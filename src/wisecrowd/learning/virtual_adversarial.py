@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wisecrowd.core.parameter_checks import check_integer, check_number
+from wisecrowd.core.parameter_checks import Count, Limits, Number, check_number
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import ConfusionModel
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier
@@ -88,12 +88,12 @@ class VirtualAdversarial(NeuralClassifier):
     uses_unlabelled: ClassVar[bool] = True
     on_several_processes: ClassVar[bool] = False  # the adversarial steps need all features
 
+    limits: ClassVar[Limits] = {"radius": Number(1e-12), "power_steps": Count(1, 100)}
+
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         for name in ("alpha", "entropy", "strength"):
             check_number(name, getattr(self, name), 0.0)
-        check_number("radius", self.radius, 1e-12)
-        check_integer("power_steps", self.power_steps, 1, 100)
 
     def _build(self, network: nn.Module, data: CrowdData) -> AdversarialModel:
         labels = data.labels

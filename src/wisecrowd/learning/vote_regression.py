@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.features import is_dataset
-from wisecrowd.core.findings import Finding
-from wisecrowd.core.parameter_checks import check_number, is_auto
+from wisecrowd.core.parameter_checks import Limits, Number, is_auto
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray
+from wisecrowd.core.types import Floats
+from wisecrowd.learning.base import FlatLearner
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
-from wisecrowd.learning.training.label_model import fit_confusion
-from wisecrowd.learning.training.logistic import Standardised, log_softmax, solve_logistic
-from wisecrowd.learning.training.targets import soft_votes
-
-Floats = NDArray[np.float64]
+from wisecrowd.learning.training.label_model import (
+    Standardised,
+    fit_confusion,
+    log_softmax,
+    soft_votes,
+    solve_logistic,
+)
 
 PENALTIES = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0)  # tried with l2="auto"
 N_FOLDS = 5
@@ -28,7 +27,7 @@ ROUGH = 1e-4  # tolerance of the fits that only choose the penalty
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class VoteRegression(CrowdClassifier):
+class VoteRegression(FlatLearner, CrowdClassifier):
     r"""Logistic regression on the vote shares of each task; needs no torch.
 
     .. math::
@@ -87,22 +86,11 @@ class VoteRegression(CrowdClassifier):
         "intercept_": SavedArray("K"),
     }
 
-    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        # Features that are not vectors are flattened; only the size of their first axis is saved.
-        features, per_task = sizes["features"], (np.shape(self.coef_) or (0,))[-1]
-        return {"inputs": per_task if features and per_task % features == 0 else features}
-
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        if not is_auto(self.l2):
-            check_number("l2", self.l2, 0.0)
+    limits: ClassVar[Limits] = {"l2": Number(0.0, auto=True)}
 
     def _fit(self, training: Training) -> Learned:
-        if training.resume:
-            raise ParameterError(
-                "VoteRegression writes no checkpoints to resume from; fit without resume."
-            )
-        X = _as_matrix(training.X)
+        self._refuse_to_resume(training)
+        X = self._as_matrix(training.X)
         standard = Standardised.of(X)
         rows = np.flatnonzero((training.labels.labels_per_task > 0) | (training.gold >= 0))
         design, back = _rotated(standard.X[rows])
@@ -113,27 +101,18 @@ class VoteRegression(CrowdClassifier):
         weights = solve_logistic(design, targets, l2, start) @ back
         coef, intercept = standard.as_given(weights)
         log_probas = log_softmax(X @ coef.T + intercept)
-        unused = Finding(
-            "validation-set-not-used", "medium", 1.0, (),
-            "VoteRegression has no epochs to choose among; the validation set was not used.", "",
-        )  # fmt: skip
         return Learned(
             log_probas,
             confusion=fit_confusion(np.exp(log_probas), training.labels),
             history=tuple(
                 {"l2": penalty, "held_out_log_likelihood": x} for penalty, x in scores.items()
             ),
-            findings=() if training.valid is None else (unused,),
+            findings=self._unused(training),
             extra={"l2": l2, "coef": coef, "intercept": intercept},
         )
 
     def _log_probas(self, X: Any) -> Floats:
-        flat = _as_matrix(X)
-        if flat.shape[1] != self.coef_.shape[1]:
-            raise DataError(
-                f"Each row of X has {flat.shape[1]} numbers and VoteRegression is expecting "
-                f"{self.coef_.shape[1]}; give features of the shape that the fit had."
-            )
+        flat = self._new_matrix(X)
         return log_softmax(flat @ self.coef_.T + self.intercept_)
 
 
@@ -177,12 +156,3 @@ def _rotated(X: Floats) -> tuple[Floats, Floats]:
     back = np.zeros((len(right) + 1, d + 1))
     back[:-1, :-1], back[-1, -1] = right, 1.0
     return np.hstack([left[:, kept] * root, np.ones((n, 1))]), back
-
-
-def _as_matrix(X: Any) -> Floats:
-    if is_dataset(X):
-        raise DataError(
-            "VoteRegression needs all features at once and X is a dataset; give an array of its "
-            "items."
-        )
-    return np.asarray(X, dtype=np.float64).reshape(len(X), -1)

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from wisecrowd.core.parameter_checks import check_flag
+from wisecrowd.core.parameter_checks import Flag, Limits
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.learning.doctor_net import DoctorModel, make_doctors
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
 from wisecrowd.learning.training.ranks import over_ranks
-from wisecrowd.learning.training.worker_heads import DoctorModel, make_doctors
 from wisecrowd.nn.batches import CrowdBatch
 
 TASKS_FOR_WEIGHTS = 64  # tasks of a batch whose labels all heads predict
@@ -74,9 +74,7 @@ class WeightedDoctorNet(NeuralClassifier):
         "worker_weight_": SavedArray("J", "amount"),
     }
 
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_flag("exclude_self", self.exclude_self)
+    limits: ClassVar[Limits] = {"exclude_self": Flag()}
 
     def _make_network(self, shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         return make_doctors(self.module, shape, n_classes, n_workers)

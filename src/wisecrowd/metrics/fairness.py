@@ -26,12 +26,11 @@ import numpy.typing as npt
 
 from wisecrowd.core.attributes import Groups, as_groups
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.metric_inputs import FloatArray
 from wisecrowd.core.parameter_checks import as_generator, check_integer
-from wisecrowd.metrics._inputs import FloatArray
 
 LEAST_TASKS = 30  # of a group that counts in a difference
 N_REPLICATES = 400
-WITHOUT_TRUTH = ("selection_rate",)
 RATES = (
     "selection_rate", "base_rate", "accuracy", "true_positive_rate", "false_positive_rate",
     "false_negative_rate",

@@ -1,4 +1,4 @@
-"""Small classifiers from features to logits, and their names."""
+"""Small networks: classifiers, the features before their last layer, and one with one output."""
 
 from __future__ import annotations
 
@@ -204,3 +204,75 @@ def make_backbone(module: Any, shape: Shape, n_classes: int) -> nn.Module:
         f"module is {module!r}; give a name ({', '.join(BACKBONES)}), a torch module, or a "
         "function of (shape, n_classes) that makes one."
     )
+
+
+def logits_and_features(network: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return (B, K) logits and (B, d) features in one pass of the network.
+
+    The features are the input of the last layer if the network is a sequence that ends in a linear
+    layer, and the logits otherwise.
+
+    Examples
+    --------
+    >>> network = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 3))
+    >>> logits, features = logits_and_features(network, torch.zeros(2, 4))
+    >>> logits.shape, features.shape
+    (torch.Size([2, 3]), torch.Size([2, 5]))
+    """
+    layers = list(network) if isinstance(network, nn.Sequential) else []
+    if not layers or not isinstance(layers[-1], nn.Linear):
+        logits = network(x)
+        return logits, logits
+    for layer in layers[:-1]:
+        x = layer(x)
+    return layers[-1](x), x
+
+
+@torch.no_grad()
+def feature_width(network: nn.Module, shape: tuple[int, ...]) -> int:
+    """Return the number of features of :func:`logits_and_features` for inputs of a shape."""
+    was_training = network.training
+    network.eval()
+    device = next((p.device for p in network.parameters()), None)
+    width = logits_and_features(network, torch.zeros(1, *shape, device=device))[1].shape[1]
+    network.train(was_training)
+    return int(width)
+
+
+class AffineOutput(nn.Module):
+    r"""A module with one output, as :math:`f(x) = u + v\, g(x)` with fixed :math:`u, v`.
+
+    A level and a scale that belong to the network move here, whatever its last layer is.
+
+    Attributes
+    ----------
+    shift, scale : ()
+        :math:`u` and :math:`v`: buffers, not parameters.
+
+    Examples
+    --------
+    >>> output = AffineOutput(nn.Identity())
+    >>> output.move(scale=2.0, shift=1.0)
+    >>> output(torch.tensor([[3.0]]))
+    tensor([7.])
+    """
+
+    shift: Tensor
+    scale: Tensor
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+        self.register_buffer("shift", torch.zeros(()))
+        self.register_buffer("scale", torch.ones(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, ...) to (B,)."""
+        made: Tensor = self.module(x)
+        return self.shift + self.scale * made[:, 0]
+
+    @torch.no_grad()
+    def move(self, *, scale: Any = 1.0, shift: Any = 0.0) -> None:
+        r"""Replace :math:`f` by :math:`\text{shift} + \text{scale} \cdot f`."""
+        self.scale.mul_(scale)
+        self.shift.mul_(scale).add_(shift)

@@ -1,7 +1,12 @@
-r"""One confusion matrix per worker as parameters: :math:`\theta_j[k, l] = p(y = l \mid z = k)`.
+r"""What a network learns about each worker, as parameters.
 
-Both heads keep every row on the simplex. They start near the identity or from a given table, for
-example that of a moment method, an EM fit or votes.
+For classes it is a confusion matrix, :math:`\theta_j[k, l] = p(y = l \mid z = k)`. Both heads keep
+every row on the simplex. They start near the identity or from a given table, for example that of a
+moment method, an EM fit or votes. Tables of a third head depend on the task:
+:math:`\theta_j(x)[k, l] = p(l \mid k, x)`.
+
+For numbers it is a scale and a bias, :math:`\hat y_j = s_j f(x) + b_j`; for votes on pairs it is
+rates of right answers.
 """
 
 from __future__ import annotations
@@ -14,9 +19,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.nn.backbones import feature_width, logits_and_features
+from wisecrowd.nn.batches import CrowdBatch
+
 SMALLEST = 1e-6  # least probability of an initial table, so that logits stay finite
 TINY = 1e-30  # keeps a quotient that is not used finite
 LEAST = 1e-10  # least probability under softplus, as in the paper
+FIRST_RELIABILITY = 0.9
+FIRST_SAME, FIRST_DIFFERENT = 0.7, 0.75  # rates before training
+NUMBER_LAYERS = ("S", "B", "S+B", "B+S")
+LEAST_SCALE = 1e-3  # a mean scale below it cannot be divided by
 
 
 class ConfusionHead(nn.Module):
@@ -229,3 +242,233 @@ def _checked(table: Any) -> Tensor:
             "(workers, classes, classes) with rows that sum to one."
         )
     return start
+
+
+class InstanceConfusionHead(nn.Module):
+    r"""One table per worker, which the features of a task shift in a few directions.
+
+    .. math::
+        \theta_j(x) = \mathrm{rows}\Big(\mathrm{softplus}\big(B_j + \sum_r a_r(x) V_{jr}\big)\Big),
+        \qquad a(x) = \tanh(C \phi(x) + c)
+
+    Initially :math:`V = 0`, so that tables do not depend on x.
+
+    Parameters
+    ----------
+    n_workers, n_classes, width : int
+        ``width`` is the number of features :math:`\phi(x)`.
+    rank : int
+        Number of directions.
+    table : (J, K, K), optional
+        Initial tables; near the identity by default.
+
+    Attributes
+    ----------
+    is_open : ()
+        Whether shifts are applied; otherwise they are not trained either.
+
+    Examples
+    --------
+    >>> head = InstanceConfusionHead(2, 3, width=5)
+    >>> worker = torch.tensor([0, 1])
+    >>> log_tables = head(torch.zeros(1, 5), torch.tensor([0, 0]), worker)
+    >>> bool(torch.allclose(log_tables, head.base.log()[worker]))
+    True
+    """
+
+    is_open: Tensor
+
+    def __init__(
+        self, n_workers: int, n_classes: int, width: int, *, rank: int = 4, table: Any = None
+    ) -> None:
+        super().__init__()
+        self.base: ConfusionHead = SoftplusConfusion(n_workers, n_classes, table=table)
+        self.mixture = nn.Linear(width, rank)
+        self.basis = nn.Parameter(torch.zeros(n_workers, rank, n_classes * n_classes))
+        self.register_buffer("is_open", torch.tensor(True))
+
+    def forward(self, features: Tensor, task: Tensor, worker: Tensor) -> Tensor:
+        """Return the (E, K, L) log-tables of the annotations.
+
+        Parameters
+        ----------
+        features : (B, width)
+        task, worker : (E,)
+        """
+        logits = self.base.by_label.index_select(1, worker)  # (L, E, K)
+        mixture = torch.tanh(self.mixture(features)) * self.is_open
+        own = self.basis.index_select(0, worker)  # (E, rank, K²)
+        shift = torch.bmm(mixture.index_select(0, task)[:, None, :], own)
+        n_labels, _, n_classes = logits.shape
+        shift = labels_first(shift.reshape(-1, n_classes, n_labels))
+        return log_softplus(logits + shift).permute(1, 2, 0)
+
+
+def label_columns(log_tables: Tensor, batch: CrowdBatch) -> Tensor:
+    """Return (E, K): the column of each annotation's label in its (K, L) table."""
+    index = batch.label[:, None, None].expand(-1, log_tables.shape[1], 1)
+    return log_tables.gather(2, index)[:, :, 0]
+
+
+class InstanceNetwork(nn.Module):
+    """A classifier, and a confusion head that reads the classifier's features."""
+
+    def __init__(
+        self, backbone: nn.Module, shape: tuple[int, ...], n_classes: int, n_workers: int, rank: int
+    ) -> None:
+        super().__init__()
+        self.backbone = backbone
+        width = feature_width(backbone, shape)
+        self.head = InstanceConfusionHead(n_workers, n_classes, width, rank=rank)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (B, K) logits."""
+        logits: Tensor = self.backbone(x)
+        return logits
+
+    def tables(self, batch: CrowdBatch) -> tuple[Tensor, Tensor]:
+        """Return (B, K) log f(x) and (E, K, L) log-tables of the annotations."""
+        logits, features = logits_and_features(self.backbone, batch.x)
+        log_tables: Tensor = self.head(features, batch.task, batch.worker)
+        return log_softmax(logits), log_tables
+
+
+class WorkerReliability(nn.Module):
+    r"""One probability :math:`\eta_j` per worker that a vote is not turned around.
+
+    Parameters
+    ----------
+    n_workers : int
+    start : float
+        Initial probability.
+
+    Attributes
+    ----------
+    logit : (J,)
+        The free parameters, :math:`\mathrm{logit}\, \eta_j`.
+
+    Examples
+    --------
+    >>> WorkerReliability(2).table()
+    tensor([0.9000, 0.9000], grad_fn=<SigmoidBackward0>)
+    """
+
+    def __init__(self, n_workers: int, start: float = FIRST_RELIABILITY) -> None:
+        super().__init__()
+        self.logit = nn.Parameter(torch.full((n_workers,), math.log(start / (1 - start))))
+
+    def forward(self, worker: Tensor) -> Tensor:
+        """Return the (E,) logits of the workers of votes."""
+        return self.logit.index_select(0, worker)
+
+    def table(self) -> Tensor:
+        """Return the (J,) probabilities."""
+        return torch.sigmoid(self.logit)
+
+    def log_prior(self, a: float, b: float) -> Tensor:
+        r"""Return :math:`\sum_j a \log \eta_j + b \log(1 - \eta_j)`, of a Beta(1+a, 1+b) prior."""
+        right, wrong = functional.logsigmoid(self.logit), functional.logsigmoid(-self.logit)
+        return (a * right + b * wrong).sum()
+
+
+class WorkerSameRates(nn.Module):
+    """Rates of right answers of every worker, to pairs of the same and to different ones.
+
+    Examples
+    --------
+    >>> rates = WorkerSameRates(3)
+    >>> [round(float(rate[0].detach()), 2) for rate in rates(torch.tensor([2]))]
+    [0.7, 0.75]
+    """
+
+    def __init__(self, n_workers: int) -> None:
+        super().__init__()
+        first = [math.log(rate / (1 - rate)) for rate in (FIRST_SAME, FIRST_DIFFERENT)]
+        self.logits = nn.Parameter(torch.tensor(first).repeat(n_workers, 1))  # (J, 2)
+
+    def forward(self, worker: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both rates of the workers of some votes, (E,) each."""
+        rates = torch.sigmoid(self.logits[worker])
+        return rates[:, 0], rates[:, 1]
+
+
+class WorkerNumbers(nn.Module):
+    r"""Scale and bias per worker, as parameters.
+
+    Parameters
+    ----------
+    n_workers : int
+    kind : {"S", "B", "S+B", "B+S"}
+        :math:`s_j f`, :math:`f + b_j`, :math:`s_j f + b_j` or :math:`s_j (f + b_j)`.
+
+    Attributes
+    ----------
+    scale, bias : (J,) or None
+        Start at 1 and 0.
+
+    References
+    ----------
+    Rodrigues and Pereira (2018). Deep learning from crowds. AAAI.
+
+    Examples
+    --------
+    >>> head = WorkerNumbers(3, "S+B")
+    >>> head(torch.tensor([2.0, 5.0]), torch.tensor([0, 2])).tolist()
+    [2.0, 5.0]
+    """
+
+    scale: Tensor | None
+    bias: Tensor | None
+
+    def __init__(self, n_workers: int, kind: str = "B") -> None:
+        super().__init__()
+        if kind not in NUMBER_LAYERS:
+            raise ParameterError(f"kind is {kind!r}; choose one of {', '.join(NUMBER_LAYERS)}.")
+        self.kind = kind
+        scale = nn.Parameter(torch.ones(n_workers)) if "S" in kind else None
+        bias = nn.Parameter(torch.zeros(n_workers)) if "B" in kind else None
+        self.register_parameter("scale", scale)
+        self.register_parameter("bias", bias)
+
+    def forward(self, f: Tensor, worker: Tensor) -> Tensor:
+        """Return the (E,) numbers expected of workers, given f(x) of each annotation, (E,)."""
+        scale, intercept = self.line()
+        return scale.index_select(0, worker) * f + intercept.index_select(0, worker)
+
+    def line(self) -> tuple[Tensor, Tensor]:
+        r"""Return (J,) slopes and intercepts: :math:`\hat y_j = \text{slope}_j f + c_j`."""
+        some = self.scale if self.scale is not None else self.bias
+        assert some is not None
+        scale = torch.ones_like(some) if self.scale is None else self.scale
+        bias = torch.zeros_like(some) if self.bias is None else self.bias
+        return scale, scale * bias if self.kind == "B+S" else bias
+
+    @torch.no_grad()
+    def gauge(self, count: Tensor) -> tuple[float, float]:
+        r"""Fix the mean scale to 1 and the mean bias to 0; predictions of labels do not change.
+
+        Parameters
+        ----------
+        count : (J,)
+            Number of annotations by each worker.
+
+        Returns
+        -------
+        (scale, shift)
+            :math:`f` must become :math:`\text{shift} + \text{scale} \cdot f`.
+        """
+        share = count.to(torch.float64) / count.sum()
+        factor, shift = 1.0, 0.0
+        if self.scale is not None:
+            factor = float((share * self.scale).sum())
+            if factor < LEAST_SCALE:
+                factor = 1.0  # nothing is known about the unit
+            self.scale.div_(factor)
+        if self.bias is not None:
+            # In "S+B" the shift of f is multiplied by each scale, in the others it is not.
+            unit = factor if self.kind == "B+S" else 1.0
+            self.bias.mul_(unit)
+            shift = float((share * self.bias).sum())
+            slope = self.scale if self.kind == "S+B" and self.scale is not None else 1.0
+            self.bias.sub_(shift * slope)
+        return factor, shift

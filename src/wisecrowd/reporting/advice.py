@@ -11,24 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd.audit.plans import load
-from wisecrowd.audit.pruning import mask_of, spared_sentence
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.kinds import LABELS, kind_of
-from wisecrowd.core.ordered_classes import ORDERED
+from wisecrowd.core.kinds import kind_of
 from wisecrowd.io.pseudonyms import PSEUDONYM
-from wisecrowd.reporting.actions import Action
+from wisecrowd.kinds.classes.audit.pruning import mask_of, spared_sentence
+from wisecrowd.reporting.display import count, percent, shown
 from wisecrowd.reporting.plans import plan_of_kind
-from wisecrowd.reporting.text import count, percent, shown
-from wisecrowd.reporting.trials import Trial, Trials
-from wisecrowd.reporting.verdict import (
-    MOST_AFFECTED,
-    OTHER_COMMAND,
-    OTHERS,
-    PRUNED,
-    command_for,
-)
+from wisecrowd.reporting.trials import Action, Trial, Trials
+from wisecrowd.reporting.verdict import MOST_AFFECTED, OTHER_COMMAND, OTHERS, PRUNED, command_for
 
 MOST_MOMENTS = 10  # workers whom one command drops after a time
 
@@ -92,7 +83,8 @@ def step_of(found: Finding, context: Context) -> dict[str, Any]:
             trial = None
             break
         trial = context.trials.of(action, _concerned(found, context))
-        if trial is not None and _is_advised(action, trial):
+        must_improve = action.removes == ("spammers",)
+        if trial is not None and (trial.improves if must_improve else trial.holds):
             break
         tried.append((action, trial))
     else:
@@ -110,11 +102,6 @@ def step_of(found: Finding, context: Context) -> dict[str, Any]:
         "effect": effect_of(action, trial),
         "declined": [shown(_declined(one, result)) for one, result in tried],
     }  # fmt: skip
-
-
-def _is_advised(action: Action, trial: Trial) -> bool:
-    """Return whether to advise an action; without spammers, the labels must be better."""
-    return trial.improves if action.removes == ("spammers",) else trial.holds
 
 
 def _remedy(
@@ -151,10 +138,10 @@ def _why_kept(context: Context, trial: Trial | None) -> str:
 
 def _templates(found: Finding, context: Context, moments: Mapping[Any, Any]) -> list[str]:
     """Return the remedies of a finding, the preferred one first."""
-    commands: Mapping[str, str] = load(plan_of_kind(context.kind).commands)
+    commands: Mapping[str, str] = plan_of_kind(context.kind).commands
     key = _key_of(found, context)
     first = commands.get(key, OTHER_COMMAND)
-    rest = OTHERS.get(found.id, ()) if context.kind in (LABELS, ORDERED) else ()
+    rest = OTHERS.get(found.id, ()) if context.study.labels.of_classes else ()
     if "{drop}" in first and not moments:
         return [*rest]
     if found.id in SAME_GROUP and _are_copies(found, context):  # one remedy for one group
@@ -165,7 +152,7 @@ def _templates(found: Finding, context: Context, moments: Mapping[Any, Any]) -> 
 def _key_of(found: Finding, context: Context) -> str:
     """Return the key of the command: for classes a trial decides whether to prune spammers."""
     spam = found.id in PRUNED and not found.remedy.startswith("Prune")
-    spam = spam and context.kind not in (LABELS, ORDERED)
+    spam = spam and not context.study.labels.of_classes
     return "kept-spammers" if spam else found.id
 
 
@@ -189,7 +176,7 @@ def _moments(found: Finding, context: Context) -> dict[Any, Any]:
 
 def _concerned(found: Finding, context: Context) -> Any:
     """Return the workers (n_workers,) whom a finding names; None if it names no workers."""
-    about: Sequence[str] = load(plan_of_kind(context.kind).worker_findings)
+    about: Sequence[str] = plan_of_kind(context.kind).worker_findings
     if found.id not in about or found.id == "drift" or not found.affected:
         return None
     try:
@@ -211,11 +198,7 @@ def _is_present(action: Action, context: Context) -> bool:
 
 
 def _spelled(
-    template: str,
-    action: Action,
-    found: Finding,
-    context: Context,
-    moments: Mapping[Any, Any],
+    template: str, action: Action, found: Finding, context: Context, moments: Mapping[Any, Any]
 ) -> str:
     """Return the shell command, or the Python call if there is no file."""
     if context.files:
@@ -224,7 +207,7 @@ def _spelled(
             reported=context.study.method, moments=moments,
         )  # fmt: skip
     plan = plan_of_kind(context.kind)
-    calls, commands = load(plan.calls), load(plan.commands)
+    calls, commands = plan.calls, plan.commands
     key = _key_of(found, context)
     if not action.moments and key in calls and template == commands.get(key):
         call: str = calls[key]
@@ -336,9 +319,10 @@ def _held_out(trial: Trial) -> str:
     how = "better" if trial.score_change > 0 else "worse"
     if abs(trial.score_change) <= trial.score_error:
         how = "as well as before, within the error"
+    support = "" if trial.support is None else f"; {trial.support}"
     return (
         f"Held-out labels are predicted {how}: {trial.score_change:+.4f} ± {trial.score_error:.4f} "
-        f"in log-probability{_support(trial)}"
+        f"in log-probability{support}"
     )
 
 
@@ -351,10 +335,6 @@ def _losses(trial: Trial) -> str:
         f", with log loss {np.mean(before.loss):.3f} before and {np.mean(after.loss):.3f} after; "
         f"confidence is {percent(before.gap)} from accuracy before and {percent(after.gap)} after"
     )
-
-
-def _support(trial: Trial) -> str:
-    return "" if trial.support is None else f"; {trial.support}"
 
 
 def _declined(action: Action, trial: Trial | None) -> str:

@@ -1,4 +1,4 @@
-"""Study of numbers, pairs or sequences: data, a fit and an audit, the basis of a report."""
+"""Reports on answers that are not classes: study, comparison of methods, and the common plan."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd.audit.crowd_audit import Audit, Shared, check_parts, run_parts
-from wisecrowd.audit.part import NotApplicable
-from wisecrowd.audit.plans import plan_of
+from wisecrowd.audit.crowd_audit import Audit, Shared, check_parts, plan_of, run_parts
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError, WisecrowdWarning
 from wisecrowd.core.kinds import kind_of
-from wisecrowd.core.registry import get_method, kebab_case
+from wisecrowd.core.part import NotApplicable
+from wisecrowd.core.registry import get_method, kebab_case, names_default
 from wisecrowd.inference.scorers import scorer_of
+from wisecrowd.reporting.display import shown
 from wisecrowd.reporting.health import bars_of, spread_of
-from wisecrowd.reporting.text import shown
+from wisecrowd.reporting.money import money
+from wisecrowd.reporting.plans import Content, ReportPlan, report_plan
+from wisecrowd.reporting.sections import SECTIONS, nothing
 
 FEW_LABELS = 10  # of a worker
 
@@ -105,8 +107,9 @@ def study_answers(
 
 
 def _unfitted(method: str | Aggregator | None, kind: Any) -> Aggregator:
-    made = get_method(kind.default_method)() if method is None else method
-    made = get_method(made)() if isinstance(made, str) else copy.deepcopy(made)
+    if method is None or names_default(method):
+        method = kind.default_method
+    made = get_method(method)() if isinstance(method, str) else copy.deepcopy(method)
     if not isinstance(made, Aggregator):
         raise ParameterError(
             f"method is {method!r}; give a name such as {kind.default_method!r}, or a method."
@@ -148,3 +151,104 @@ def health(study: AnswerStudy) -> dict[str, Any]:
         "columns": [*(["weight"] if data.weight is not None else []), *data.columns],
         "skipped": {name: shown(reason) for name, reason in study.audit.skipped.items()},
     }
+
+
+MOST = 30_000  # labels up to which every method is fitted again for each fold
+
+
+def methods_by_held_out_score(study: AnswerStudy) -> dict[str, Any]:
+    """Return the held-out scores of a few methods, best first, and their agreement.
+
+    The first of the rows is the best one. ``near_best`` tells whether the difference from it is at
+    most its own standard error.
+    """
+    data = study.labels
+    scorer = scorer_of(data)
+    names = list(dict.fromkeys([study.method, *report_plan(data).methods]))
+    rows: list[dict[str, Any]] = []
+    left_out: dict[str, str] = {}
+    scores: dict[str, Any] = {}
+    plan = scorer.plan(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WisecrowdWarning)
+        for name in names:
+            try:
+                reported = name == study.method  # what it chose, it keeps
+                make = study.fit._for_refit if reported else get_method(name)
+
+                def fit(visible: Any, make: Any = make) -> Any:
+                    return make()._fit_without_checks(visible)
+
+                fitted = study.fit if reported else fit(data)
+                agreement = scorer.agreement(study.fit, fitted)
+                if plan.n_hidden and data.n_annotations <= MOST:
+                    scores[name] = scorer.score_held_out(fit, plan)
+            except WisecrowdError as error:
+                left_out[name] = shown(str(error))
+                continue
+            rows.append({"name": name, "agreement": float(agreement)})
+    best = max(scores, key=lambda name: scores[name].mean) if scores else None
+    for row in rows:
+        one = scores.get(row["name"])
+        row["score"] = None if one is None else float(one.mean)
+        row["standard_error"] = None if one is None else float(one.standard_error)
+        row["near_best"] = best is not None and one is not None and _near(one, scores[best])
+    rows.sort(key=lambda row: (row["score"] is None, -(row["score"] or 0.0)))
+    reason = "There are too few labels to hide some of them."
+    if plan.n_hidden:
+        reason = f"There are more than {MOST} labels: run wisecrowd compare."
+    return {
+        "reported": study.method,
+        "best": best,
+        "rows": rows,
+        "left_out": left_out,
+        "reason": None if scores else reason,
+        "explanation": scorer.explanations[0],
+    }
+
+
+def _near(one: Any, best: Any) -> bool:
+    from wisecrowd.inference.held_out import paired_difference
+
+    if one is best:
+        return True
+    change, error = paired_difference(best, one)
+    return bool(change <= error)
+
+
+def answer_report(
+    *,
+    template: str,
+    content: Mapping[str, Content],
+    sections: Mapping[str, Any],
+    commands: Mapping[str, str],
+    calls: Mapping[str, str],
+    worker_findings: tuple[str, ...],
+    methods: tuple[str, ...],
+) -> ReportPlan:
+    """Return the plan of a report.
+
+    Parameters
+    ----------
+    template : str
+        Template of the verdict.
+    content, sections
+        Those of the kind alone.
+    commands, calls, worker_findings, methods
+        See :class:`~wisecrowd.reporting.plans.ReportPlan`.
+    """
+    return ReportPlan(
+        study=study_answers,
+        content={**content, "methods": methods_by_held_out_score, "money": money, "health": health},
+        sections={
+            "verdict": ("Verdict", nothing, template),
+            "next": SECTIONS["next"],
+            **sections,
+            "methods": ("Comparison of methods", nothing, "held_out"),
+            **{name: SECTIONS[name] for name in ("money", "health", "reproduce")},
+        },
+        commands=commands,
+        calls=calls,
+        worker_findings=worker_findings,
+        methods=methods,
+    )

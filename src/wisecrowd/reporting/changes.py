@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.kinds import LABELS
+from wisecrowd.kinds import LABELS
 
 SCHEMA = "wisecrowd-report"
 VERSION = 2  # increased when a name or a meaning changes, but not for new names
@@ -100,7 +100,7 @@ def changes_since(old: Summary, new: Summary) -> dict[str, Any]:
     Examples
     --------
     >>> from wisecrowd import simulate
-    >>> from wisecrowd.reporting.summary import summarize
+    >>> from wisecrowd.reporting.document import summarize
     >>> crowd = simulate.crowd(60, 6 * simulate.OneCoinWorkers(8, 2), n_classes=3).labels
     >>> changes = changes_since(summarize(crowd[:40]), summarize(crowd))
     >>> [row["name"] for row in changes["numbers"] if row["name"].startswith("n_")]

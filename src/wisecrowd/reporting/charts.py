@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wisecrowd.reporting.text import shorten
+from wisecrowd.reporting.display import shorten
 
 # Across, positions are percent of the column, so that a chart fills it and its text keeps its
 # size; down, they are pixels.

@@ -1,23 +1,98 @@
-"""``wisecrowd.report``: one HTML file about a crowd."""
+"""``wisecrowd.report``: one HTML file about a crowd, and its content as plain data.
+
+The page is self-contained, from templates with escaping on.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from wisecrowd.core.aggregator import Aggregator
-from wisecrowd.reporting.changes import changes_since, require_summary
+from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.exceptions import MissingDependencyError
+from wisecrowd.core.kinds import kind_of
+from wisecrowd.core.plain_values import plain
+from wisecrowd.kinds.classes.columns import as_crowd_labels
+from wisecrowd.reporting import display
+from wisecrowd.reporting.advice import next_steps
+from wisecrowd.reporting.changes import SCHEMA, VERSION, changes_since, require_summary
+from wisecrowd.reporting.health import reproduction
 from wisecrowd.reporting.markdown import markdown_of
-from wisecrowd.reporting.renderer import render
-from wisecrowd.reporting.summary import Summary, study_of, summary_of
-from wisecrowd.reporting.task_examples import check_task_url, with_examples
+from wisecrowd.reporting.plans import report_plan
+from wisecrowd.reporting.sections import Summary, sections_of
+from wisecrowd.reporting.tasks import check_task_url, relabel_rows, with_examples
 from wisecrowd.reporting.withholding import Withheld
 from wisecrowd.storage.atomic import atomic_write, together
 from wisecrowd.storage.manifest import Manifest, write_manifest
+
+CARRIED = ("schema", "version", "title", "verdict", "next", "reproduce")
+
+
+def summarize(labels: Any, **options: Any) -> Summary:
+    """Return the content of a report on these labels, ready for JSON.
+
+    Parameters
+    ----------
+    labels : CrowdLabels, CrowdNumbers, CrowdPairs, or data of any form accepted for classes
+    **options
+        Options of :func:`wisecrowd.reporting.study.study_crowd`: ``method``, ``fit``, ``gold``,
+        ``truth``, ``options``, ``random_state``.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> crowd = simulate.crowd(60, 6 * simulate.OneCoinWorkers(8, 2), n_classes=3)
+    >>> summary = summarize(crowd.labels)
+    >>> summary["schema"], summary["version"], summary["verdict"]["n_labels"]
+    ('wisecrowd-report', 2, 300)
+    """
+    return summary_of(study_of(labels, **options))
+
+
+def study_of(labels: Any, **options: Any) -> Any:
+    """Fit and audit data of any kind for a report."""
+    data = labels if isinstance(labels, Annotations) else as_crowd_labels(labels)
+    return report_plan(data).study(data, **options)
+
+
+def summary_of(
+    study: Any,
+    *,
+    files: Sequence[str] = (),
+    reading: Sequence[str] = (),
+    manifest: Manifest | None = None,
+    title: str | None = None,
+) -> Summary:
+    """Return the summary of a study; see :func:`wisecrowd.reporting.report` for the options."""
+    found: Summary = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "title": title or (f"Crowd report: {', '.join(files)}" if files else "Crowd report"),
+    }
+    plan = report_plan(study.labels)
+    for name, function in plan.content.items():
+        part = function(study)
+        if part is None and name in plan.optional:
+            continue
+        found[name] = part
+        if name == "verdict":
+            found["next"] = next_steps(study, files, reading)
+    found["reproduce"] = reproduction(study, manifest, files, study.seed)
+    kind = kind_of(study.labels)
+    if not kind.usual:
+        found["kind"] = kind.name
+    made: Summary = plain(found)
+    return made
+
 
 Table = dict[str, Any]
 _TABLES = ("workers", "tasks", "ranking")
@@ -208,3 +283,107 @@ def report(
     if path is not None:
         made.save(path, tables=tables)
     return made
+
+
+# Data for programs that the page contains; tables are only in the summary.
+
+
+def render(summary: Summary, tables: dict[str, str] | None = None) -> str:
+    """Render a summary as a page.
+
+    Parameters
+    ----------
+    summary : dict
+        Result of :func:`wisecrowd.reporting.summarize`, or the same read from JSON.
+    tables : dict, optional
+        Names of files with complete tables that the page truncates: "workers", "tasks".
+    """
+    environment = _environment()
+    carried: dict[str, Any] = _cut({name: summary[name] for name in CARRIED})
+    rows = relabel_rows(summary)
+    if rows is not None:
+        carried["relabel"] = rows
+    style, script = _source("style.css"), _source("script.js")
+    page: str = environment.get_template("page.html.jinja").render(
+        summary=summary,
+        sections=sections_of(summary),
+        tables=tables or {},
+        style=_raw(style),
+        script=_raw(script),
+        policy=content_policy(style, script),
+        carried=_raw(embedded_json(carried)),
+    )
+    return page
+
+
+def content_policy(style: str, script: str) -> str:
+    """Return a content security policy that allows only this style and this script."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def embedded_json(value: Any) -> str:
+    r"""Return JSON that is safe inside a script element: no text in it can end the element.
+
+    Examples
+    --------
+    >>> print(embedded_json({"id": "</script><!--"}))
+    {"id":"\u003c/script\u003e\u003c!--"}
+    """
+    plain = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        plain = plain.replace(character, f"\\u{ord(character):04x}")
+    return plain
+
+
+def _cut(value: Any) -> Any:
+    """Shorten the texts in plain data to the maximum length of a sentence."""
+    if isinstance(value, str):
+        return display.shorten(value, display.SENTENCE)
+    if isinstance(value, dict):
+        return {_cut(key): _cut(item) for key, item in value.items()}
+    return [_cut(item) for item in value] if isinstance(value, list) else value
+
+
+def _digest(content: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def _source(name: str) -> str:
+    return files("wisecrowd.reporting").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _raw(content: str) -> Any:
+    """Mark trusted text as safe: our own files and escaped JSON, and nothing else."""
+    from markupsafe import Markup
+
+    return Markup(content)
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ModuleNotFoundError:
+        raise MissingDependencyError(
+            "The report needs jinja2; install it with pip install 'wisecrowd[report]'."
+        ) from None
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_source),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "count": display.count,
+        "number": display.number,
+        "heat": lambda percent: f"h{min(10, round(percent / 10))}",
+        "percent": display.percent,
+        "shorten": display.shorten,
+        "sentence": lambda value: display.shorten(value, display.SENTENCE),
+        "tooltip": lambda value: display.shorten(value, display.TITLE),
+    }
+    environment.globals["short"] = display.SHORT
+    return environment

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from wisecrowd.reporting.display import shown
 from wisecrowd.reporting.study import Study, is_large
-from wisecrowd.reporting.text import shown
 from wisecrowd.storage.manifest import Manifest
 
 FEW_LABELS = 10  # of a worker
@@ -35,15 +35,11 @@ def health(study: Study) -> dict[str, Any]:
         "bars": bars_of(per_task),
         "classes": _classes(study),
         "n_classes": labels.n_classes,
-        "columns": [name for name in ("weight", *labels.columns) if _has(study, name)],
+        "columns": [*(["weight"] if labels.weight is not None else []), *labels.columns],
         "identified": [] if identified is None else [shown(s) for s in identified.sentences()],
         "skipped": {name: shown(reason) for name, reason in study.audit.skipped.items()},
         "shortcuts": _shortcuts(study),
     }
-
-
-def _has(study: Study, name: str) -> bool:
-    return study.labels.weight is not None if name == "weight" else True
 
 
 def spread_of(counts: Any) -> dict[str, float]:
@@ -92,7 +88,7 @@ def _shortcuts(study: Study) -> list[str]:
         return []
     return [
         "The data set is large: intervals of agreement use "
-        f"{options['agreement']['n_replicates']} bootstrap samples.",
+        f"{options['agreement']['n_replicates']} bootstrap samples."
     ]
 
 

@@ -24,7 +24,7 @@ from wisecrowd.reporting.charts import (
     ticks,
     tone_of,
 )
-from wisecrowd.reporting.text import number
+from wisecrowd.reporting.display import number
 
 ROW = 22.0  # height of an item
 MOST_ROWS = 24

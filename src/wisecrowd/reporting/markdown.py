@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from wisecrowd.core.kinds import LABELS
-from wisecrowd.reporting.text import SENTENCE, SHORT, count, number, percent, shorten, shown
+from wisecrowd.core.kinds import get_kind
+from wisecrowd.kinds import LABELS
+from wisecrowd.reporting.display import SENTENCE, SHORT, count, number, percent, shorten, shown
 
 MOST_FINDINGS = 10
 MOST_WORKERS = 10
@@ -20,6 +21,7 @@ WORDS = {
     "n_unlabelled": "tasks without labels",
 }  # fmt: skip
 SHARES = {
+    "mean_agreement",
     "mean_confidence",
     "measured",
     "certain",
@@ -37,7 +39,7 @@ def markdown_of(summary: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> from wisecrowd import simulate
-    >>> from wisecrowd.reporting.summary import summarize
+    >>> from wisecrowd.reporting.document import summarize
     >>> crowd = simulate.crowd(60, 6 * simulate.OneCoinWorkers(8, 2), n_classes=3)
     >>> print(markdown_of(summarize(crowd.labels)).splitlines()[0])
     ## Crowd report
@@ -82,7 +84,9 @@ def _claim(verdict: Mapping[str, Any]) -> Iterable[str]:
     if measured and "text" in measured:
         yield measured["text"]
     elif "context" in verdict:
-        yield f"Mean confidence {percent(verdict['mean_confidence'], 0)}. {verdict['context']}"
+        mean = verdict.get("mean_confidence")
+        lead = "" if mean is None else f"Mean confidence {percent(mean, 0)}. "
+        yield lead + verdict["context"]
 
 
 def _shown_entry(name: str, entry: Any) -> str | None:
@@ -135,7 +139,7 @@ def _workers(summary: Mapping[str, Any]) -> str:
     flagged = [row for row in rows if row.get("flags")]
     if not flagged:
         return ""
-    of_classes = summary.get("kind", LABELS) == LABELS
+    of_classes = get_kind(summary.get("kind", LABELS)).usual
     header = ("worker", "labels", "findings", *([AGREEMENT] if of_classes else []))
     body = [
         (

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd.aggregation.classes.auto import Auto
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.registry import get_method
+from wisecrowd.kinds.classes.methods.auto import Auto
 from wisecrowd.reporting.plans import report_plan
 from wisecrowd.reporting.study import Study, codes_of
 from wisecrowd.reporting.verdict import wilson

@@ -8,15 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.types import Floats
 from wisecrowd.io.inventory import MODEL
-from wisecrowd.reporting.text import shown
+from wisecrowd.reporting.display import shown
 from wisecrowd.reporting.verdict import flags_by_worker, spend
-
-Floats = NDArray[np.float64]
 
 MOST_NAMED = 5  # workers to thank, or to stop
 LEAST_LABELS = 20  # of a worker to thank

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd.reporting.text import SENTENCE, SHORT, TITLE, shorten, shown
+from wisecrowd.reporting.display import SENTENCE, SHORT, TITLE, shorten, shown
 
 N_ROWS = 8
 

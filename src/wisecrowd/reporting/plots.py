@@ -11,7 +11,7 @@ import numpy as np
 from wisecrowd.core.exceptions import DataError, MissingDependencyError, ParameterError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.messages.descriptions import suggestion
-from wisecrowd.reporting.text import shorten, shown
+from wisecrowd.reporting.display import shorten, shown
 from wisecrowd.storage.atomic import atomic_write
 
 FORMATS = ("png", "svg", "pdf")
@@ -104,7 +104,7 @@ def save_plot(axes: Any, path: str) -> None:
     """Write the figure of some axes as .png, .svg or .pdf, complete or not at all."""
     with atomic_write(path, "wb") as file:
         axes.figure.savefig(file, format=plot_format(path), dpi=150)
-    import_module("matplotlib.pyplot").close(axes.figure)
+    pyplot("save_plot").close(axes.figure)
 
 
 def plot_format(path: str) -> str:
@@ -129,14 +129,16 @@ def _literal(value: Any) -> str:
 
 
 def _axes(ax: Any, what: str) -> Any:
-    if ax is not None:
-        return ax
+    return pyplot(what).subplots(layout="constrained")[1] if ax is None else ax
+
+
+def pyplot(what: str) -> Any:
+    """Return matplotlib.pyplot, or raise the error that says which function needs it."""
     try:
-        plt: Any = import_module("matplotlib.pyplot")
+        return import_module("matplotlib.pyplot")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
         raise MissingDependencyError(
             f"{what} draws with matplotlib; install it with pip install matplotlib."
         ) from None
-    return plt.subplots(layout="constrained")[1]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wisecrowd.audit.plans import load
-from wisecrowd.core.kinds import LABELS
+from wisecrowd.kinds import LABELS
 from wisecrowd.reporting import charts
 from wisecrowd.reporting.markdown import WORDS, shown_value
-from wisecrowd.reporting.network_chart import network_drawing
+from wisecrowd.reporting.network import network_drawing
 from wisecrowd.reporting.plans import plan_of_kind
-from wisecrowd.reporting.summary import Summary
 
+Summary = dict[str, Any]  # the content of a report
 Data = Mapping[str, Any]
 
 # Names of sections in the navigation, if the title is longer than a word or two.
@@ -56,7 +55,7 @@ class Section:
 
 def sections_of(summary: Summary) -> list[Section]:
     """Return the sections of a page: those in the summary; a section without data states that."""
-    table = load(plan_of_kind(summary.get("kind", LABELS)).sections)
+    table = plan_of_kind(summary.get("kind", LABELS)).sections
     found = [
         Section(name, title, {"d": summary[name], **build(summary)}, *template)
         for name, (title, build, *template) in table.items()
@@ -94,10 +93,10 @@ def _next(summary: Summary) -> Data:
 def worker_data(summary: Summary) -> dict[str, Any]:
     """Return the rows of workers with their colours, and what the table of workers needs."""
     tones = {s["id"]: "bad" if s["severity"] == "high" else "warn" for s in summary["next"]}
-    rows = [
-        {**row, "tone": _tone([tones.get(flag, "warn") for flag in row["flags"]])}
-        for row in summary["workers"]["rows"]
-    ]
+    rows = []
+    for row in summary["workers"]["rows"]:
+        own = {tones.get(flag, "warn") for flag in row["flags"]}
+        rows.append({**row, "tone": min(own, default="")})  # bad before warn
     kinds = [row["kind"] for row in rows]
     return {
         "rows": rows,
@@ -105,10 +104,6 @@ def worker_data(summary: Summary) -> dict[str, Any]:
         "has_kind": any(kind is not None for kind in kinds),
         "kinds": sorted({kind for kind in kinds if kind}) if len(set(kinds)) > 1 else [],
     }
-
-
-def _tone(tones: list[str]) -> str:
-    return "bad" if "bad" in tones else "warn" if tones else ""
 
 
 def _workers(summary: Summary) -> Data:
@@ -125,6 +120,23 @@ def _workers(summary: Summary) -> Data:
 def task_data(summary: Summary) -> dict[str, Any]:
     """Return the workers with findings, who are marked in the votes."""
     return {"flagged": {row["worker"] for row in summary["workers"]["rows"] if row["flags"]}}
+
+
+def nothing(summary: Summary) -> Data:
+    """Return no data: the template needs the content alone."""
+    return {}
+
+
+def of_workers(
+    draw: Callable[[Sequence[dict[str, Any]]], charts.Chart | None],
+) -> Callable[[Summary], Data]:
+    """Return the function that adds a chart of workers to the data of their table."""
+
+    def build(summary: Summary) -> Data:
+        found = worker_data(summary)
+        return {**found, "chart": draw(found["rows"])}
+
+    return build
 
 
 def _tasks(summary: Summary) -> Data:

@@ -12,26 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.crowd_audit import Audit, Shared, check_parts, run_parts
-from wisecrowd.audit.default_fit import fit_with_law
+from wisecrowd.audit.crowd_audit import Audit, Shared, check_parts, plan_of, run_parts
 from wisecrowd.audit.group_gaps import check_group_options
-from wisecrowd.audit.part import NotApplicable
-from wisecrowd.audit.plans import plan_of
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError, WisecrowdWarning
-from wisecrowd.core.gold import as_gold, as_truth
-from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.kinds import kind_of
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.ordered_classes import ORDERED
-from wisecrowd.core.registry import get_method, kebab_case
-from wisecrowd.core.result import choose_labels
-from wisecrowd.core.validation import as_crowd_labels
-from wisecrowd.inference.label_law import LabelLaw, OneCoinLaw
+from wisecrowd.core.kinds import LABELS, get_kind, kind_of
+from wisecrowd.core.part import NotApplicable
+from wisecrowd.core.registry import get_method, kebab_case, names_default
+from wisecrowd.core.types import Codes
+from wisecrowd.kinds.classes.audit.shared import fit_with_law
+from wisecrowd.kinds.classes.columns import as_crowd_labels
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.label_law import LabelLaw, OneCoinLaw
+from wisecrowd.kinds.classes.truth import as_gold, as_truth
 from wisecrowd.truth.anchored_workers import require_blind
 
-Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
 Options = Mapping[str, Mapping[str, Any]]  # keywords of audit parts, by name of the part
 
 LARGE = 200_000  # numbers of labels above which the audit is shortened,
@@ -138,9 +133,9 @@ def matrices_fit(labels: CrowdLabels) -> bool:
 
 def codes_of(fit: Any, labels: CrowdLabels) -> Codes:
     """Return the codes (n_tasks,) of a fit's labels, whose classes are those of the data."""
-    if getattr(fit, "takes", "") == ORDERED:  # its decision need not be the most probable class
-        return lookup(fit.labels_, labels.classes).astype(np.int32)
-    return choose_labels(fit.probas_, labels.class_totals)[0]
+    answers: Any = get_kind(getattr(fit, "takes", LABELS)).answers
+    codes: Codes = answers.codes(vars(fit), labels)
+    return codes
 
 
 def study_crowd(
@@ -159,7 +154,7 @@ def study_crowd(
     ----------
     labels : CrowdLabels or data of any accepted form
     method : str or unfitted method, optional
-        By default the default method of the kind: "auto", or "thresholds" for ordered classes.
+        By default the default method of the kind: "auto", or "auto-ordered" for ordered classes.
     fit : fitted method, optional
         A fit of these labels, reported instead of ``method``.
     gold, truth
@@ -175,7 +170,8 @@ def study_crowd(
     asked = options or {}
     check_parts(asked, plan_of(crowd).parts)
     check_group_options(crowd, **asked.get("group-gaps", {}))
-    method = kind_of(crowd).default_method if method is None else method
+    if method is None or names_default(method):
+        method = kind_of(crowd).default_method
     gold_codes = as_gold(gold, crowd)
     known = None if truth is None else as_truth(truth, crowd)
     known_from = None if truth is None else "truth"
@@ -258,7 +254,7 @@ def _shared_fit(blind: Any, labels: CrowdLabels) -> Any:
 
 def _members(fit: Any) -> list[Any]:
     """Return the methods that a fit of the default method consists of; none for other fits."""
-    from wisecrowd.aggregation.classes.auto import Auto
+    from wisecrowd.kinds.classes.methods.auto import Auto
 
     has_defaults = isinstance(fit, Auto) and isinstance(fit.class_prior, str)
     return fit.members_ if has_defaults and fit.class_prior == Auto.class_prior else []

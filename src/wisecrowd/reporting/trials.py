@@ -1,4 +1,4 @@
-"""Trials: what a suggested action would change on these data.
+"""Actions and trials: what a suggested command does, and what that would change on these data.
 
 An action is carried out in memory: the labels are fitted before and after it. Where enough classes
 are known, both fits, which have not seen them, are scored on these tasks: known answers outrank
@@ -9,8 +9,11 @@ other. Large crowds are sampled.
 
 from __future__ import annotations
 
+import itertools
+import shlex
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,17 +22,171 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.inference.held_out_labels import HeldOutScore, ScoringPlan
-from wisecrowd.inference.known_scores import KnownScores, known_score
-from wisecrowd.inference.label_support import CLEAR, Support, label_support
+from wisecrowd.core.registry import get_method
+from wisecrowd.core.types import Mask
+from wisecrowd.inference.held_out import HeldOutScore, ScoringPlan
+from wisecrowd.inference.label_support import (
+    CLEAR,
+    KnownScores,
+    Support,
+    known_score,
+    label_support,
+)
 from wisecrowd.inference.scorers import scorer_of
-from wisecrowd.reporting.actions import Action, Applied, apply
+from wisecrowd.kinds.classes.audit.drift import late_labels
 from wisecrowd.reporting.study import codes_of
 
-Mask = NDArray[np.bool_]
+SPAMMERS = ("spammers", "voters")  # parts of an audit that name workers to prune
 MOST_LABELS = 20_000  # above, tasks are sampled until they have about this many labels
 HARMLESS = 0.005  # share of changed tasks that cannot lower the accuracy by more
+
+
+@dataclass(frozen=True)
+class Action:
+    """Effect of a command on the data and on the method; nothing by default.
+
+    Attributes
+    ----------
+    removes : tuple of str
+        What is pruned: "clones", "collusion" or "spammers".
+    unlabelled : str
+        What happens to tasks that would lose all labels, as in `wisecrowd.audit.prune`.
+    moments : mapping of worker to time
+        Labels after these times are dropped.
+    method : str, optional
+        Method that is used instead of the reported one.
+    parameters : mapping
+        Its parameters.
+    needs : str
+        File that the user has to make first, such as "gold.csv"; the effect depends on it.
+    calibrates : bool
+        Whether the command changes the confidences only.
+    """
+
+    removes: tuple[str, ...] = ()
+    unlabelled: str = "refuse"
+    moments: Mapping[Any, Any] = field(default_factory=dict)
+    method: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    needs: str = ""
+    calibrates: bool = False
+
+    @property
+    def changes_labels(self) -> bool:
+        """Whether the labels of tasks may change."""
+        return bool(self.removes or self.moments or self.method is not None)
+
+    @classmethod
+    def of(cls, template: str, moments: Mapping[Any, Any], method: str) -> Action:
+        """Return the action of a command, given as in ``verdict.COMMANDS``.
+
+        Examples
+        --------
+        >>> Action.of("audit {file} --prune-to cleaned.csv", {}, "auto").removes
+        ('spammers',)
+        >>> Action.of("aggregate {file} -m glad -o labels.csv", {}, "auto").method
+        'glad'
+        """
+        words = shlex.split(template)
+        pairs = list(itertools.pairwise(words))
+        given = {name: [value for word, value in pairs if word == name]
+                 for name in ("--prune", "-m", "-p", "--gold", "--unlabelled")}  # fmt: skip
+        if "--prune-to" in words:
+            return cls(
+                removes=tuple(given["--prune"] or ["spammers"]),
+                unlabelled=(given["--unlabelled"] or ["refuse"])[0],
+            )
+        if given["--gold"]:
+            return cls(needs=given["--gold"][0])
+        if "{drop}" in words:
+            return cls(moments=moments)
+        if words[0] != "aggregate":
+            return cls()
+        if "--calibrate" in words:
+            return cls(calibrates=True)
+        named = [method if one == "{method}" else one for one in given["-m"]]
+        chosen = named[0] if named else method
+        parameters = dict(_parameter(one) for one in given["-p"])
+        if chosen == "{reported}":
+            return cls()
+        return cls(method=chosen, parameters=parameters)
+
+    def unfitted(self, base: Any) -> Any:
+        """Return the method to fit: that of the action, or a copy of the reported one."""
+        if self.method is None:
+            return base._for_refit()
+        return get_method(self.method)(**self.parameters)
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    """Return a name and its value; true and numbers have their types."""
+    name, _, value = text.partition("=")
+    if value in ("true", "false"):
+        return name, value == "true"
+    return name, int(value) if value.isdecimal() else value
+
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """An action on some data: what it removes, and how it changes a selection of the rows.
+
+    Attributes
+    ----------
+    workers : (n_workers,) bool
+        Workers who are removed, or merged into another one.
+    spared : (n_workers,) bool
+        Accused workers who stay, because some tasks have no labels of others.
+    rows : (n_annotations,) bool
+        Annotations that are removed.
+    clones : part of the audit with the groups to merge, or None
+    """
+
+    workers: Mask
+    spared: Mask
+    rows: Mask
+    moments: Mapping[Any, Any]
+    clones: Any = None
+
+    def to(self, some: Any) -> Any:
+        """Return some of the annotations as the action leaves them; all vocabularies stay."""
+        from wisecrowd.kinds.classes.audit.clones import merged_clones
+
+        if self.clones is not None:
+            some = merged_clones(some, self.clones)[0]
+        keep = ~self.workers[some.worker]
+        if self.moments:
+            keep &= ~late_labels(some, self.moments)
+        return some if keep.all() else some.select_annotations(keep)
+
+
+def apply(action: Action, data: Any, parts: Mapping[str, Any]) -> Applied | None:
+    """Return what an action does to data, from the parts of their audit; None if unknown."""
+    from wisecrowd.kinds.classes.audit.pruning import removable
+
+    nobody = np.zeros(data.n_workers, dtype=bool)
+    done = Applied(nobody, nobody, np.zeros(data.n_annotations, dtype=bool), action.moments)
+    if action.moments:
+        done = replace(done, rows=late_labels(data, action.moments))
+    for what in action.removes:
+        names = SPAMMERS if what == "spammers" else (what,)
+        part = next((parts[name] for name in names if name in parts), None)
+        if part is None:
+            return None
+        if what == "clones":
+            merged = part.group >= 0
+            first = np.unique(part.group[merged], return_index=True)[1]
+            gone = merged.copy()
+            gone[np.flatnonzero(merged)[first]] = False
+            done = replace(done, clones=part, workers=done.workers | gone)
+            continue
+        accused = np.array(part.accused)
+        if done.clones is not None:
+            accused &= done.clones.group < 0  # merged copies are not accused again
+        gone = accused
+        if data.of_classes:  # other kinds drop tasks instead of sparing workers
+            gone = removable(data, accused, action.unlabelled)
+        done = replace(done, workers=done.workers | gone, spared=done.spared | (accused & ~gone))
+    return replace(done, rows=done.rows | done.workers[data.worker])
 
 
 @dataclass(frozen=True)
@@ -194,7 +351,7 @@ class Trials:
     def _kept(self, method: Any, visible: Any, codes: list[Any]) -> Any:
         """Fit a method, and append the codes (n_tasks,) of its labels, -1 for tasks without."""
         fitted = method._fit_without_checks(visible)
-        if isinstance(visible, CrowdLabels):
+        if visible.of_classes:
             codes.append(np.where(visible.labels_per_task > 0, codes_of(fitted, visible), -1))
         return fitted
 
@@ -227,7 +384,7 @@ class Trials:
     def _changed(self, after: Any, applied: Applied) -> tuple[int, int]:
         """Return the number of tasks with another label or none, and of labelled tasks."""
         labelled = self.data.labels_per_task > 0
-        if isinstance(self.data, CrowdLabels):
+        if self.data.of_classes:
             first, second = (codes_of(one, self.data) for one in (self._before, after))
         elif hasattr(after, "labels_") and len(after.labels_) == self.data.n_tasks:
             first, second = self._before.labels_, after.labels_
@@ -280,7 +437,7 @@ class Trials:
         some = self._plan.labels
         keep = ~gone[some.worker]
         if applied.moments:
-            from wisecrowd.audit.late_labels import late_labels
+            from wisecrowd.kinds.classes.audit.drift import late_labels
 
             keep &= ~late_labels(some, applied.moments)
         return np.asarray(keep[rows])
@@ -288,7 +445,7 @@ class Trials:
     def _known_scores(self, after: Any) -> KnownScores | None:
         """Return the scores before and after on tasks of known class."""
         known = getattr(self.study, "known", None)
-        if known is None or not isinstance(self.data, CrowdLabels):
+        if known is None or not self.data.of_classes:
             return None
         known = known[self._tasks]
         tasks = np.flatnonzero((known >= 0) & (self.data.labels_per_task > 0))

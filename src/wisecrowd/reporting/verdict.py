@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.confidence import (
+from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.model_workers import only_models
+from wisecrowd.kinds.classes.audit.confidence import (
     Confidence,
     claim_in_context,
     measure_confidence,
     measured_sentence,
 )
-from wisecrowd.audit.plans import load
-from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.model_workers import only_models
 from wisecrowd.reporting.plans import report_plan
 from wisecrowd.reporting.study import Study
 
@@ -258,7 +257,7 @@ def flags_by_worker(study: Any) -> Mapping[int, list[str]]:
     from wisecrowd.core.ids.encoding import lookup
 
     flags: dict[int, list[str]] = {}
-    about_workers = load(report_plan(study.labels).worker_findings)
+    about_workers = report_plan(study.labels).worker_findings
     for found in study.audit.findings.at_least("low"):
         if found.id not in about_workers or not found.affected:
             continue

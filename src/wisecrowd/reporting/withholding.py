@@ -15,7 +15,7 @@ import numpy as np
 from wisecrowd.audit.crowd_audit import Findings
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.ids.vocabularies import is_text_ids
+from wisecrowd.core.ids.encoding import is_text_ids
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.io.pseudonyms import PSEUDONYM
 
@@ -87,16 +87,14 @@ class Withheld:
             for found in findings
         )
 
-    def _is_one(self, value: Any) -> bool:
-        return isinstance(value, str) and value in self.workers
-
     def table(self, table: Mapping[str, Any]) -> dict[str, Any]:
         """Return a table without their rows."""
         columns = {name: np.asarray(values) for name, values in table.items()}
         keep = np.ones(len(next(iter(columns.values()), ())), dtype=bool)
         for values in columns.values():
             if is_text_ids(values):
-                keep &= np.array([not self._is_one(value) for value in values], dtype=bool)
+                ours = [isinstance(value, str) and value in self.workers for value in values]
+                keep &= ~np.array(ours, dtype=bool)
         return {name: self._column(values[keep]) for name, values in columns.items()}
 
     def _column(self, values: Any) -> Any:

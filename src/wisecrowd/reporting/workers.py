@@ -1,4 +1,4 @@
-"""Workers of a crowd: quality against number of labels, confusions, and drift."""
+"""Workers of a page: quality against number of labels, confusions, drift, and their findings."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.workers_by_gold import JudgedWorkers
 from wisecrowd.core.ids.encoding import lookup
+from wisecrowd.core.types import Floats
+from wisecrowd.kinds.classes.audit.workers_by_gold import JudgedWorkers
+from wisecrowd.reporting.display import shown
 from wisecrowd.reporting.study import Study
-from wisecrowd.reporting.text import shown
 from wisecrowd.reporting.verdict import flags_by_worker
-from wisecrowd.reporting.worker_rows import shown_workers
-
-Floats = NDArray[np.float64]
 
 MOST_CELLS = 15_000  # total size of the confusion matrices
 MOST_CLASSES = 12  # a wider matrix is unreadable; the most common mistakes are listed instead
@@ -40,7 +38,9 @@ def workers(study: Study) -> dict[str, Any]:
     detailed = _detailed(study, order, flags)
     drift = _drift(study, detailed)
     confusion = _confusions(study, detailed)
-    kappa, kinds = _kappa(study), study.labels.worker_kind
+    agreement: Any = study.audit.parts.get("agreement")
+    kappa = None if agreement is None else agreement.worker_kappa[:, 0]
+    kinds = study.labels.worker_kind
     rows = [
         {
             "worker": shown(study.labels.workers[j : j + 1].tolist()[0]),
@@ -98,11 +98,6 @@ def _detailed(study: Study, order: NDArray[np.intp], flags: Any) -> NDArray[np.i
     room = MOST_CELLS // (K * K) if K <= MOST_CLASSES else MOST_CELLS // (4 * MISTAKES)
     calm = np.array([j not in flags for j in order.tolist()], dtype=bool)
     return np.asarray(order[np.argsort(calm, kind="stable")][:room])
-
-
-def _kappa(study: Study) -> Floats | None:
-    part: Any = study.audit.parts.get("agreement")
-    return None if part is None else np.asarray(part.worker_kappa[:, 0])
 
 
 def _number(value: Any, digits: int = 4) -> float | None:
@@ -166,7 +161,7 @@ def _drift(study: Study, chosen: NDArray[np.intp]) -> dict[int, list[float]]:
     time = study.labels.columns.get("timestamp")
     if time is None or time.dtype.kind not in "Mmiuf" or not study.has_confusion:
         return {}
-    from wisecrowd.audit.leave_one_out import leave_one_out_posteriors
+    from wisecrowd.kinds.classes.audit.shared import leave_one_out_posteriors
 
     wanted = set(chosen.tolist())
     few = PIECES * FEWEST_IN_PIECE
@@ -184,3 +179,81 @@ def _drift(study: Study, chosen: NDArray[np.intp]) -> dict[int, list[float]]:
             round(float(piece.mean()), 3) for piece in np.array_split(score, PIECES)
         ]
     return found
+
+
+MOST_WORKERS = 400  # maximum number of rows of the table
+
+
+def number(value: Any, digits: int = 6) -> float | None:
+    """Return a number with some significant digits; None if it is not finite.
+
+    Examples
+    --------
+    >>> number(1234.56789), number(float("nan"))
+    (1234.57, None)
+    """
+    return float(f"{float(value):.{digits}g}") if np.isfinite(value) else None
+
+
+def shown_workers(data: Any, flags: Mapping[int, list[str]], worst: Any) -> NDArray[np.intp]:
+    """Return the workers to show, worst first.
+
+    Workers with findings take up to half of the places, the busiest ones the others. Workers with
+    findings come first, by the order of the findings, which is that of their severity.
+
+    Parameters
+    ----------
+    data : Annotations
+    flags : mapping of worker to findings
+    worst : (n_workers,) numbers
+        Quality by which workers are ordered: higher is worse. Unknown ones come last.
+    """
+    n_labels = data.labels_per_worker
+    severest = {flag: n for n, flag in enumerate(dict.fromkeys(f[0] for f in flags.values()))}
+    place = np.full(data.n_workers, len(severest))
+    for j, found in flags.items():
+        place[j] = severest[found[0]]
+    flagged = place < len(severest)
+    by_need = np.lexsort((-n_labels, ~flagged))
+    half = by_need[: min(int(flagged.sum()), MOST_WORKERS // 2)]
+    busiest = np.argsort(-n_labels, kind="stable")
+    kept = np.concatenate([half, busiest[~np.isin(busiest, half)]])[:MOST_WORKERS]
+    known = np.isfinite(worst) & (n_labels > 0)
+    quality = np.round(np.where(known, -np.asarray(worst), np.inf), 9)
+    order = np.lexsort((kept, -n_labels[kept], quality[kept], place[kept]))
+    return np.asarray(kept[order])
+
+
+def worker_rows(study: Any, columns: dict[str, NDArray[Any]], worst: Any) -> dict[str, Any]:
+    """Return the table of workers, worst first; see :func:`shown_workers`.
+
+    Parameters
+    ----------
+    study : AnswerStudy
+    columns : mapping of name to (n_workers,) numbers
+    worst : (n_workers,) numbers
+        Quality by which workers are ordered: higher is worse.
+    """
+    data = study.labels
+    flags = flags_by_worker(study)
+    n_labels = data.labels_per_worker
+    order = shown_workers(data, flags, worst)
+    kinds = data.worker_kind
+    rows = [
+        {
+            "worker": shown(data.workers[j : j + 1].tolist()[0]),
+            "n_labels": int(n_labels[j]),
+            "kind": None if kinds is None else shown(kinds[j]),
+            "flags": flags.get(j, []),
+            **{name: number(values[j]) for name, values in columns.items()},
+        }
+        for j in order.tolist()
+    ]
+    return {
+        "total": data.n_workers,
+        "n_shown": len(rows),
+        "n_flagged": len(flags),
+        "n_withheld": 0,  # see wisecrowd.reporting.withholding
+        "withheld_below": 0,
+        "rows": rows,
+    }

@@ -9,21 +9,45 @@ Three parts combine freely: worker populations (their errors), assignment graphs
 worker) and difficulties (how hard each task is).
 """
 
-from wisecrowd.simulate.box_workers import SimulatedBoxes, boxes
-from wisecrowd.simulate.copiers import Colluders, Copiers, DependentGroup
-from wisecrowd.simulate.difficulty import BetaDifficulty, Difficulty, GivenDifficulty
-from wisecrowd.simulate.dirichlet_workers import DirichletWorkers, FixedConfusion
-from wisecrowd.simulate.diverse import DiverseWorkers
-from wisecrowd.simulate.flippers import Adversaries, PairwiseFlippers
+from wisecrowd.core.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask, Regular
+from wisecrowd.kinds.boxes.simulate import SimulatedBoxes, boxes
+from wisecrowd.kinds.classes.simulate.confusion_workers import (
+    Adversaries,
+    DirichletWorkers,
+    DiverseWorkers,
+    FixedConfusion,
+    MACEWorkers,
+    OneCoinWorkers,
+    PairwiseFlippers,
+    TwoCoinWorkers,
+)
+from wisecrowd.kinds.classes.simulate.copiers import Colluders, Copiers, DependentGroup
+from wisecrowd.kinds.classes.simulate.difficulty import (
+    BetaDifficulty,
+    Difficulty,
+    GivenDifficulty,
+    GLADDifficulty,
+    GLADWorkers,
+)
+from wisecrowd.kinds.classes.simulate.simulator import SimulatedCrowd, crowd
+from wisecrowd.kinds.classes.simulate.spammers import (
+    AlwaysOneClass,
+    ClassExperts,
+    ClassWiseHammerSpammers,
+    ExtremeSpammers,
+    HammerSpammers,
+    Spammers,
+)
+from wisecrowd.kinds.classes.simulate.worker_population import Crowd, Population, PopulationMixture
+from wisecrowd.kinds.masks.simulate import SimulatedMasks, masks
+from wisecrowd.kinds.numbers.simulate import SimulatedNumbers, numbers
+from wisecrowd.kinds.ordered.simulate import SimulatedGrades, graded_responses
+from wisecrowd.kinds.pairs.simulate import SimulatedVotes, VoteWorkers, votes
+from wisecrowd.kinds.same.simulate import SimulatedSame, same_votes
+from wisecrowd.kinds.sequences.simulate import SimulatedSequences, sequences
+from wisecrowd.kinds.sets.simulate import SimulatedSets, sets
+from wisecrowd.kinds.texts.simulate import SimulatedTexts, texts
 from wisecrowd.simulate.folder import write
-from wisecrowd.simulate.glad_workers import GLADDifficulty, GLADWorkers
-from wisecrowd.simulate.graded_workers import SimulatedGrades, graded_responses
-from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
-from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
-from wisecrowd.simulate.mace_workers import MACEWorkers
-from wisecrowd.simulate.mask_workers import SimulatedMasks, masks
-from wisecrowd.simulate.number_workers import SimulatedNumbers, numbers
-from wisecrowd.simulate.one_coin_workers import OneCoinWorkers
 from wisecrowd.simulate.presets import (
     ASSIGNMENTS,
     DIFFICULTIES,
@@ -32,18 +56,6 @@ from wisecrowd.simulate.presets import (
     difficulty,
     population,
 )
-from wisecrowd.simulate.regular import Regular
-from wisecrowd.simulate.same_workers import SimulatedSame, same_votes
-from wisecrowd.simulate.set_workers import SimulatedSets, sets
-from wisecrowd.simulate.simulator import SimulatedCrowd, crowd
-from wisecrowd.simulate.span_workers import SimulatedSequences, sequences
-from wisecrowd.simulate.text_workers import SimulatedTexts, texts
-from wisecrowd.simulate.two_coin import TwoCoinWorkers
-from wisecrowd.simulate.uninformative_workers import AlwaysOneClass, ExtremeSpammers, Spammers
-from wisecrowd.simulate.vote_workers import SimulatedVotes, VoteWorkers, votes
-from wisecrowd.simulate.worker_population import Crowd, Population, PopulationMixture
-
-Mixture = PopulationMixture  # the former name
 
 __all__ = [
     "ASSIGNMENTS",
@@ -72,7 +84,6 @@ __all__ = [
     "HammerSpammers",
     "LongTail",
     "MACEWorkers",
-    "Mixture",
     "OneCoinWorkers",
     "PairwiseFlippers",
     "PerTask",

@@ -13,7 +13,7 @@ from wisecrowd._version import __version__
 from wisecrowd.storage.atomic import atomic_directory
 
 if TYPE_CHECKING:
-    from wisecrowd.simulate.simulator import SimulatedCrowd
+    from wisecrowd.kinds.classes.simulate.simulator import SimulatedCrowd
 
 _FILES = frozenset({"answers.csv", "truth.csv", "workers.csv", "SOURCE.md"})
 SIMULATION_MARK = "- Simulated with wisecrowd"

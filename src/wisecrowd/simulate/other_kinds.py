@@ -17,18 +17,18 @@ from wisecrowd._version import __version__
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.messages.descriptions import suggestion
-from wisecrowd.core.region_answers import SIDES
-from wisecrowd.simulate.box_workers import boxes
+from wisecrowd.kinds.boxes.answers import SIDES
+from wisecrowd.kinds.boxes.simulate import boxes
+from wisecrowd.kinds.masks.simulate import WORKER_HABITS, masks
+from wisecrowd.kinds.numbers.simulate import numbers
+from wisecrowd.kinds.ordered.simulate import graded_responses
+from wisecrowd.kinds.pairs.simulate import VoteWorkers, votes
+from wisecrowd.kinds.same.simulate import same_votes
+from wisecrowd.kinds.sequences.simulate import MISTAKES, sequences
+from wisecrowd.kinds.sets.simulate import sets
+from wisecrowd.kinds.texts.simulate import WORD_MISTAKES, texts
 from wisecrowd.simulate.folder import SIMULATION_MARK, is_simulated
-from wisecrowd.simulate.graded_workers import graded_responses
-from wisecrowd.simulate.mask_workers import WORKER_HABITS, masks
-from wisecrowd.simulate.number_workers import numbers
 from wisecrowd.simulate.presets import assignment as named_assignment
-from wisecrowd.simulate.same_workers import same_votes
-from wisecrowd.simulate.set_workers import sets
-from wisecrowd.simulate.span_workers import MISTAKES, sequences
-from wisecrowd.simulate.text_workers import WORD_MISTAKES, texts
-from wisecrowd.simulate.vote_workers import VoteWorkers, votes
 from wisecrowd.storage.atomic import atomic_directory
 
 Table = Mapping[str, NDArray[Any]]

@@ -10,20 +10,33 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate.copiers import Colluders, Copiers
-from wisecrowd.simulate.difficulty import BetaDifficulty, Difficulty, GivenDifficulty
-from wisecrowd.simulate.dirichlet_workers import DirichletWorkers
-from wisecrowd.simulate.diverse import DiverseWorkers
-from wisecrowd.simulate.flippers import Adversaries, PairwiseFlippers
-from wisecrowd.simulate.glad_workers import GLADDifficulty, GLADWorkers
-from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
-from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
-from wisecrowd.simulate.mace_workers import MACEWorkers
-from wisecrowd.simulate.one_coin_workers import OneCoinWorkers
-from wisecrowd.simulate.regular import Regular
-from wisecrowd.simulate.two_coin import TwoCoinWorkers
-from wisecrowd.simulate.uninformative_workers import AlwaysOneClass, ExtremeSpammers, Spammers
-from wisecrowd.simulate.worker_population import Crowd, Population, PopulationMixture
+from wisecrowd.core.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask, Regular
+from wisecrowd.kinds.classes.simulate.confusion_workers import (
+    Adversaries,
+    DirichletWorkers,
+    DiverseWorkers,
+    MACEWorkers,
+    OneCoinWorkers,
+    PairwiseFlippers,
+    TwoCoinWorkers,
+)
+from wisecrowd.kinds.classes.simulate.copiers import Colluders, Copiers
+from wisecrowd.kinds.classes.simulate.difficulty import (
+    BetaDifficulty,
+    Difficulty,
+    GivenDifficulty,
+    GLADDifficulty,
+    GLADWorkers,
+)
+from wisecrowd.kinds.classes.simulate.spammers import (
+    AlwaysOneClass,
+    ClassExperts,
+    ClassWiseHammerSpammers,
+    ExtremeSpammers,
+    HammerSpammers,
+    Spammers,
+)
+from wisecrowd.kinds.classes.simulate.worker_population import Crowd, Population, PopulationMixture
 
 T = TypeVar("T")
 

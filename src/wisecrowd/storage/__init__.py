@@ -1,11 +1,6 @@
 """Atomic writes, manifests and model files: everything that writes goes through here."""
 
-from wisecrowd.storage.atomic import (
-    atomic_directory,
-    atomic_write,
-    clear_write_errors,
-    together,
-)
+from wisecrowd.storage.atomic import atomic_directory, atomic_write, clear_write_errors, together
 from wisecrowd.storage.manifest import Manifest, read_manifest, write_manifest
 from wisecrowd.storage.models import SavedModel, load_state, save_state
 

@@ -2,7 +2,8 @@
 
 What is written goes to a temporary name beside the target and takes its place in one step, so a
 full disk, a crash or Ctrl-C leaves whatever was there before. Several outputs of one command take
-their places together, after the last of them is complete.
+their places together, after the last of them is complete. Devices, pipes and open descriptors
+cannot be replaced; they are written as they are.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,8 +22,87 @@ from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.settings import current_settings, with_settings
-from wisecrowd.storage.renaming import replace_directory, replace_file
-from wisecrowd.storage.streams import descriptor_of, is_stream
+
+_AT_CWD = -100  # AT_FDCWD of Linux: paths are relative to the working directory, as usual
+_EXCHANGE = 2  # RENAME_EXCHANGE
+
+
+def replace_file(temporary: Path, target: Path) -> None:
+    """Rename a file over another; one of the two exists at any time."""
+    os.replace(temporary, target)
+
+
+def replace_directory(temporary: Path, target: Path, former: Path) -> None:
+    """Put a directory where another one is, or nothing.
+
+    Parameters
+    ----------
+    temporary, target : Path
+        The complete directory, and its place.
+    former : Path
+        A free name for the old directory, needed where two names cannot be exchanged: there
+        two renames follow each other, and a crash right between them leaves the old directory
+        under this name.
+    """
+    if not target.exists():
+        os.replace(temporary, target)
+    elif exchange(temporary, target):
+        shutil.rmtree(temporary, ignore_errors=True)
+    else:
+        _rename_twice(temporary, target, former)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange two names in one step; False where the system or the file system cannot."""
+    import ctypes
+
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # not Linux, or a C library without it
+        return False
+    failed = rename(_AT_CWD, os.fsencode(one), _AT_CWD, os.fsencode(other), _EXCHANGE)
+    return not failed
+
+
+def _rename_twice(temporary: Path, target: Path, former: Path) -> None:
+    try:
+        os.replace(target, former)
+        os.replace(temporary, target)
+    except BaseException:
+        if former.exists() and not target.exists():
+            os.replace(former, target)
+        raise
+    shutil.rmtree(former, ignore_errors=True)
+
+
+_STANDARD = {"stdin": 0, "stdout": 1, "stderr": 2}
+_DESCRIPTOR = re.compile(r"/dev/(stdin|stdout|stderr)|(?:/dev|/proc/self)/fd/([0-9]+)")
+
+
+def descriptor_of(path: str | os.PathLike[str]) -> int | None:
+    """Return the number of the open descriptor that a path names, None of any other path.
+
+    Examples
+    --------
+    >>> descriptor_of("/dev/stdout"), descriptor_of("/dev/fd/63"), descriptor_of("labels.csv")
+    (1, 63, None)
+    """
+    found = _DESCRIPTOR.fullmatch(os.fspath(path))
+    if found is None:
+        return None
+    return _STANDARD[found[1]] if found[1] else int(found[2])
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is a descriptor, a device or a pipe, which no file can replace."""
+    if descriptor_of(path) is not None:
+        return True
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
 
 MANIFEST = ".manifest.json"  # what the name of an output's manifest adds to that of the output
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})

@@ -17,8 +17,7 @@ import numpy as np
 from wisecrowd._version import __version__
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.plain_values import plain
-from wisecrowd.storage.atomic import MANIFEST, atomic_write, written_at
-from wisecrowd.storage.streams import is_stream
+from wisecrowd.storage.atomic import MANIFEST, atomic_write, is_stream, written_at
 
 # Libraries whose version may change the last bits of a result, named where they were in use.
 _LIBRARIES = ("scipy", "numba", "pyarrow", "torch")

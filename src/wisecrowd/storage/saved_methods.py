@@ -20,17 +20,13 @@ from wisecrowd.core.registry import PACKAGES, get_method, kebab_case, method_nam
 from wisecrowd.core.saved_attributes import require_declared, require_sound
 from wisecrowd.storage.models import load_state, save_state
 
-# The only classes besides methods that a model file may name. They live in a layer above this one
-# and are loaded late, from this one module.
-PRIOR_MODULE = "wisecrowd.inference.priors"
+# The only classes besides methods that a model file may name; they live in a layer above this one.
 PRIORS = (
     "DirichletRows", "Discrete", "History", "MixturePrior", "OneCoinPrior", "TwoCoin",
     "WeakDiagonal",
-    "Mixture", "OneCoin",  # the former names, in files of earlier versions
 )  # fmt: skip
 
 LEARNING = PACKAGES[1]
-UPDATING = "wisecrowd.families.updating"  # also above; reads the labels that updates need
 _PARAMETERS, _KEPT = "parameters", "kept"
 _METHOD, _PRIOR, _FINDING, _MODULE = "$method", "$prior", "$finding", "$module"
 _DATES = {date: "M8[D]", datetime: "M8[us]", timedelta: "m8[us]"}
@@ -110,7 +106,7 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
         if learned and hasattr(method, "_set_network"):
             method._set_network(saved.files)
         if kept is not None:
-            importlib.import_module(UPDATING).restore(method, kept)
+            method._kind().updating().restore(method, kept)
         return method
     except (WisecrowdError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
             ValueError) as error:  # fmt: skip
@@ -217,7 +213,12 @@ def _is_prior(value: Any) -> bool:
     name = type(value).__name__
     if name not in PRIORS or not type(value).__module__.startswith("wisecrowd."):
         return False
-    return getattr(importlib.import_module(PRIOR_MODULE), name) is type(value)
+    return _prior_class(name) is type(value)
+
+
+def _prior_class(name: str) -> Any:
+    """Return the class of a prior by its name, which is one of ``PRIORS``."""
+    return getattr(importlib.import_module("wisecrowd.inference.priors"), name)
 
 
 def _as_ids(affected: tuple[Any, ...]) -> Any:
@@ -273,5 +274,4 @@ def _plain_ids(affected: Any) -> Any:
 def _make_prior(name: Any, parts: Mapping[str, Any]) -> Any:
     if name not in PRIORS:
         raise DataError(f"{name!r} is not a prior that a model file may name")
-    cls = getattr(importlib.import_module(PRIOR_MODULE), name)
-    return cls(**{key: _from_storable(value) for key, value in parts.items()})
+    return _prior_class(name)(**{key: _from_storable(value) for key, value in parts.items()})

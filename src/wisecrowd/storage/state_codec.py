@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.ids.vocabularies import is_text_ids
+from wisecrowd.core.ids.encoding import is_text_ids
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,9 +1,10 @@
-"""Folders for unfinished work, which are made and marked here, and lists of unfinished outputs.
+"""Folders for unfinished work, which are made and marked here, and the lock of one writer.
 
 A folder that a user names may hold anything. Work therefore goes into a folder of our own with a
 mark inside; one without the mark, or with an entry that no run writes, is refused. Only what runs
 write is removed from it. Temporary names of outputs are listed in such a folder, so that the next
-run removes what a killed one left, and nothing else that looks like it.
+run removes what a killed one left, and nothing else that looks like it. One process at a time may
+write to a place, because it holds a lock beside it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -212,3 +214,53 @@ def _remove_listed(file: Path) -> None:
             else:
                 path.unlink(missing_ok=True)
     file.unlink(missing_ok=True)
+
+
+@contextmanager
+def only_writer(place: Path) -> Iterator[None]:
+    """Hold the lock of a place; a second process is refused, and a crash releases the lock.
+
+    The lock is that of an SQLite file beside the place, which the operating system ends with its
+    process.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "crowd.pack"
+    >>> with only_writer(place), only_writer(place):
+    ...     pass
+    Traceback (most recent call last):
+    wisecrowd.core.exceptions.DataError: ...; wait for it, or give another place.
+    """
+    whole = Path(os.path.abspath(place))  # "." has no name of its own
+    if not whole.name:
+        raise DataError(f"{place} is the root of the file system; give the name of a folder in it.")
+    whole.parent.mkdir(parents=True, exist_ok=True)
+    lock = whole.with_name(f".{whole.name}.lock")
+    with held(lock, f"Another run writes {place}; wait for it, or give another place."):
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+@contextmanager
+def held(lock: Path, refusal: str) -> Iterator[None]:
+    """Hold the lock of an SQLite file; if another process has it, refuse with this sentence.
+
+    Nothing is stored in the file: one with any content belongs to somebody else and is refused.
+    """
+    if lock.is_symlink() or (lock.exists() and (not lock.is_file() or lock.stat().st_size > 0)):
+        raise DataError(
+            f"{lock} is in the way: wisecrowd keeps a lock there; move it away, or give another "
+            "place."
+        )
+    connection = sqlite3.connect(lock, timeout=0, isolation_level=None)
+    try:
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            raise DataError(refusal) from error
+        yield
+    finally:
+        connection.close()

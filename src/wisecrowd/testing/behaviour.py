@@ -1,19 +1,29 @@
-"""Checks of the statistics: posteriors, recovery, objective, predictions and starts."""
+"""Checks of the statistics: posteriors, recovery, objective, predictions, starts, good crowds."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import kebab_case
 from wisecrowd.core.result import choose_labels
-from wisecrowd.inference.label_law import NEW_TASK
-from wisecrowd.simulate import SimulatedCrowd
+from wisecrowd.core.types import Floats
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.label_law import NEW_TASK
+from wisecrowd.simulate import (
+    Assignment,
+    Crowd,
+    Dense,
+    OneCoinWorkers,
+    PerTask,
+    SimulatedCrowd,
+    crowd,
+)
 from wisecrowd.testing.crowds import (
     n_classes_for,
     named_columns,
@@ -22,7 +32,6 @@ from wisecrowd.testing.crowds import (
     small_labels,
 )
 from wisecrowd.testing.foundation import (
-    Floats,
     Make,
     assert_close,
     assert_same_labels,
@@ -35,6 +44,9 @@ from wisecrowd.testing.foundation import (
     tied,
     with_params,
 )
+
+GOOD, CAREFUL = OneCoinWorkers(17, 3), OneCoinWorkers(9, 1)  # 85% and 90% correct on average
+PERFECT = OneCoinWorkers(1e6, 1e-3)
 
 
 def assert_sound(fitted: Aggregator, labels: CrowdLabels, when: str) -> None:
@@ -279,3 +291,38 @@ def check_one_label_per_task(make: Make) -> None:
     fitted = fit_or_refusal(make(), made.labels)
     if fitted is not None:
         assert_sound(fitted, made.labels, "with one label per task")
+
+
+def good_crowds(n_classes: int) -> Iterator[tuple[str, SimulatedCrowd]]:
+    """Yield crowds of good workers, each with a description.
+
+    In the last two, pairs of workers share one or two tasks, which is too few for some methods.
+    """
+    kinds: dict[str, tuple[int, Crowd, Assignment, int]] = {
+        "six workers label everything": (150, 6 * GOOD, Dense(), n_classes),
+        "nobody errs": (60, 6 * PERFECT, PerTask(5), 60),
+    }
+    if n_classes < 10:  # the slowest methods take one or two seconds per fit
+        kinds["workers give fifteen labels each"] = (100, 20 * CAREFUL, PerTask(3), 104)
+        kinds["workers give fifteen right labels each"] = (100, 20 * PERFECT, PerTask(3), 104)
+    for name, (n_tasks, workers, assignment, seed) in kinds.items():
+        yield name, crowd(n_tasks, workers, assignment, n_classes=n_classes, random_state=seed)
+
+
+@check
+def check_good_crowds(make: Make) -> None:
+    """Require that fits to good crowds converge, and that methods do not warn about themselves.
+
+    The common checks are off, because they have their own thresholds. Warnings about workers who
+    share too few tasks count only if they share many.
+    """
+    for n_classes in (2,) if make().tags().binary else (2, 4, 10):
+        for what, made in good_crowds(n_classes):
+            where = f"on a good crowd with {n_classes} classes, where {what}"
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                fitted = make()._fit_without_checks(made.labels)
+            require(fitted.converged_, f"no convergence in {fitted.n_iter_} iterations {where}")
+            own = [str(warning.message) for warning in caught]
+            sparse = made.labels.n_annotations < 25 * made.labels.n_workers
+            require(sparse or not own, f"a warning {where}: {own[:1]}")

@@ -7,27 +7,15 @@ from typing import Any
 from unittest import SkipTest
 
 from wisecrowd.core.exceptions import WisecrowdWarning
-from wisecrowd.core.kinds import LABELS
+from wisecrowd.core.kinds import get_kind
+from wisecrowd.kinds.classes.answers import ClassAnswers
 from wisecrowd.testing import (
     behaviour,
-    box_checks,
     contract,
     degenerate,
-    few_labels,
-    good_crowds,
     humility,
     invariance,
-    mask_checks,
-    number_checks,
-    ordered_checks,
-    pair_checks,
-    parameter_ranges,
     prior_checks,
-    refitting,
-    same_checks,
-    sequence_checks,
-    set_checks,
-    text_checks,
 )
 from wisecrowd.testing.foundation import Check, maker
 
@@ -40,7 +28,7 @@ GENERAL: tuple[Check, ...] = (
     invariance.check_input_forms,
     invariance.check_integer_weights,
     invariance.check_same_seed,
-    refitting.check_fit_twice,
+    invariance.check_fit_twice,
     humility.check_ties_and_single_workers,
     contract.check_parameters,
     contract.check_bad_parameters,
@@ -74,10 +62,10 @@ CHECKS: tuple[Check, ...] = (
     behaviour.check_label_law,
     behaviour.check_warm_start,
     behaviour.check_one_label_per_task,
-    good_crowds.check_good_crowds,
-    few_labels.check_single_labels_kept,
-    few_labels.check_unanimous_labels,
-    few_labels.check_even_split,
+    behaviour.check_good_crowds,
+    degenerate.check_single_labels_kept,
+    degenerate.check_unanimous_labels,
+    degenerate.check_even_split,
     prior_checks.check_gold,
     prior_checks.check_all_gold,
     prior_checks.check_gold_teaches,
@@ -96,30 +84,18 @@ CHECKS: tuple[Check, ...] = (
     degenerate.check_busy_task,
     degenerate.check_zero_weights,
     degenerate.check_many_classes,
-    parameter_ranges.check_parameter_ranges,
+    contract.check_parameter_ranges,
     contract.check_model_selection,
 )
 
 
-# Checks of methods that take another kind: those of all kinds, and those in the kind's module.
-MODULES = {
-    "ordered": ordered_checks,
-    "numbers": number_checks,
-    "pairs": pair_checks,
-    "sequences": sequence_checks,
-    "sets": set_checks,
-    "boxes": box_checks,
-    "same": same_checks,
-    "texts": text_checks,
-    "masks": mask_checks,
-}
-
-
 def checks_for(kind: str) -> tuple[Check, ...]:
     """Return the checks of the methods that take a kind of labels."""
-    if kind == LABELS:
-        return CHECKS
-    return (*GENERAL, *(MODULES[kind].CHECKS if kind in MODULES else ()))
+    row = get_kind(kind)
+    own = getattr(row.part("checks"), "CHECKS", None)
+    if own is not None:
+        return (*GENERAL, *own)
+    return CHECKS if row.answers is ClassAnswers else GENERAL
 
 
 def check_aggregator(method: Any) -> None:

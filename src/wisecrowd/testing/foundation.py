@@ -1,9 +1,10 @@
-"""Shared parts of the checks: making methods, reporting failures, comparing results."""
+"""Shared parts of the checks: making methods, reporting failures, comparing results and fits."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,16 +17,18 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.estimator import Estimator
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.result import TIE
 from wisecrowd.core.saved_attributes import SavedArray
+from wisecrowd.core.types import Floats
 
-Floats = NDArray[np.float64]
 Make = Callable[[], Aggregator]
 Check = Callable[[Make], None]
 
 ROUNDING = 1e-9  # maximum change of a probability from summing in another order
 SIMILAR = 0.1  # maximum mean change of posteriors with other random numbers
+PUBLISHED = re.compile(r"[A-Za-z]\w*_")
 
 
 def maker(method: Any) -> Make:
@@ -33,7 +36,7 @@ def maker(method: Any) -> Make:
 
     Examples
     --------
-    >>> from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
+    >>> from wisecrowd.kinds.classes.methods.dawid_skene import DawidSkene
     >>> maker(DawidSkene(max_iter=7))().max_iter
     7
     """
@@ -220,3 +223,63 @@ def _largest(a: Floats, b: Floats) -> str:
         return f": shapes {a.shape} and {b.shape}"
     with np.errstate(invalid="ignore"):
         return f": by up to {np.abs(a - b).max():.3g}"
+
+
+def class_names(n_classes: int) -> list[str]:
+    """Return class names in alphabetical order."""
+    return [f"class-{k:03d}" for k in range(n_classes)]
+
+
+def who_labels_what(rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return tasks and workers: 40 tasks, each with 4 of 7 workers."""
+    worker = np.concatenate([rng.choice(7, 4, replace=False) for _ in range(40)])
+    return np.repeat(np.arange(40), 4), worker
+
+
+def text_ids(task: NDArray[Any], worker: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return ids of tasks and workers as text that sorts like their codes."""
+    tasks = np.array([f"task-{i:05d}" for i in task.tolist()], dtype=object)
+    return tasks, np.array([f"worker-{j:04d}" for j in worker.tolist()], dtype=object)
+
+
+def assert_same_state(first: Estimator, second: Estimator, when: str) -> None:
+    """Require that two fits have learned the same attributes with the same values."""
+    one, other = learned(first), learned(second)
+    require(one.keys() == other.keys(), f"{sorted(one.keys() ^ other.keys())} differ {when}")
+    for name, value in one.items():
+        require(same_value(value, other[name]), f"{name} differs {when}")
+
+
+def learned(method: Estimator) -> dict[str, Any]:
+    """Return the attributes that a fit publishes."""
+    return {name: value for name, value in vars(method).items() if PUBLISHED.fullmatch(name)}
+
+
+def same_value(one: Any, other: Any) -> bool:
+    """Return whether two values are equal to the last bit; networks are compared by weights.
+
+    Examples
+    --------
+    >>> same_value({"a": np.array([1.0, np.nan])}, {"a": np.array([1.0, np.nan])})
+    True
+    >>> same_value([np.zeros(2)], [np.zeros(3)])
+    False
+    """
+    if type(one) is not type(other):
+        return False
+    if hasattr(one, "toarray"):
+        return same_value(one.toarray(), other.toarray())
+    if hasattr(one, "state_dict"):
+        return same_value(dict(one.state_dict()), dict(other.state_dict()))
+    if isinstance(one, np.ndarray) or hasattr(one, "numpy"):
+        one, other = np.asarray(one), np.asarray(other)
+        if one.shape != other.shape:
+            return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same_value(one[k], other[k]) for k in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same_value, one, other))
+    if type(one).__module__.startswith("wisecrowd.") and hasattr(one, "__dict__"):
+        return same_value(vars(one), vars(other))
+    same = (one == other) | ((one != one) & (other != other))  # NaN differs from itself
+    return bool(np.all(same))

@@ -7,21 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.masks import CrowdMasks
-from wisecrowd.core.numbers import CrowdNumbers
-from wisecrowd.core.one_worker import MOST_ALONE, ONE_WORKER
-from wisecrowd.core.pairs import CrowdPairs
-from wisecrowd.core.rankings import CrowdRankings
-from wisecrowd.core.regions import CrowdRegions
+from wisecrowd.core.answers import MOST_ALONE, ONE_WORKER
 from wisecrowd.core.result import dense_rows
-from wisecrowd.core.same import CrowdSame
-from wisecrowd.core.sequences import CrowdSequences
-from wisecrowd.core.sets import CrowdSets
-from wisecrowd.core.texts import CrowdTexts
+from wisecrowd.kinds.boxes.container import CrowdRegions
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.masks.container import CrowdMasks
+from wisecrowd.kinds.numbers.container import CrowdNumbers
+from wisecrowd.kinds.pairs.container import CrowdPairs
+from wisecrowd.kinds.rankings.container import CrowdRankings
+from wisecrowd.kinds.same.container import CrowdSame
+from wisecrowd.kinds.sequences.container import CrowdSequences
+from wisecrowd.kinds.sets.container import CrowdSets
+from wisecrowd.kinds.texts.container import CrowdTexts
 from wisecrowd.testing.foundation import Make, check, fit_or_refusal, require
 
 NEAR = 0.15  # tolerated distance of the probability of one of two from one half
+MOST_OUTSIDE = 0.8  # probability of O where one of two marks a span: most tokens are outside
 ROUNDING = 1e-9
 TOLD = ("no-clusters",)  # findings that say that claims are those of the model
 
@@ -73,23 +74,25 @@ def _rows(*rows: tuple[Any, ...]) -> list[list[Any]]:
 
 
 def _classes(method: Any) -> Iterator[Case]:
-    ordered = {"type": "ordered"} if method.takes == "ordered" else {}
+    kind = method._kind()
+    declared = {"type": kind.name} if kind.declared else {}  # of classes, only ordered ones
     two = [("t", "x", "a"), ("t", "y", "b")]
     cases = {
         "one task a|b": (two, "ab"),
+        "one task a|b|b|a": ([*two, ("t", "z", "b"), ("t", "v", "a")], "ab"),
         "four tasks a|b": ([(f"t{i}", w, v) for i in range(4) for _, w, v in two], "ab"),
         "thirty tasks a|b": ([(f"t{i}", w, v) for i in range(30) for _, w, v in two], "ab"),
         "two mirrored tasks": ([*two, ("u", "x", "b"), ("u", "y", "a")], "ab"),
         "one task a|b|c": ([*two, ("t", "z", "c")], "abc"),
     }
     for what, (rows, classes) in cases.items():
-        if len(classes) > 2 and (method.tags().binary or ordered):
+        if len(classes) > 2 and (method.tags().binary or declared):
             continue  # the middle of three ordered classes is the best answer, not a tie
-        data = CrowdLabels.from_arrays(*_rows(*rows), classes=list(classes), **ordered)
+        data = CrowdLabels.from_arrays(*_rows(*rows), classes=list(classes), **declared)
         yield Case(what, data, _most_probable(1 / len(classes) + NEAR))
     for what, n in (("one worker", 6), ("one label", 1)):
         rows = [(f"t{i}", "x", "ab"[i % 2]) for i in range(n)]
-        data = CrowdLabels.from_arrays(*_rows(*rows), classes=["a", "b"], **ordered)
+        data = CrowdLabels.from_arrays(*_rows(*rows), classes=["a", "b"], **declared)
         yield Case(what, data, _most_probable(MOST_ALONE), alone=True)
 
 
@@ -114,13 +117,13 @@ def _numbers(method: Any) -> Iterator[Case]:
 
 
 def _pairs(method: Any) -> Iterator[Case]:
-    times = {"timestamp": [1.0, 2.0]}
-
-    def apart(fit: Any) -> float:
-        return max(float(np.ptp(fit.scores_)) - 0.15, float(fit.high_.max()) - 10)
+    def apart(limit: float) -> Callable[[Any], float]:
+        return lambda fit: max(float(np.ptp(fit.scores_)) - limit, float(fit.high_.max()) - 10)
 
     rows = _rows(("t", "v", "x", "y", "left"), ("u", "w", "x", "y", "right"))
-    yield Case("x>y|y>x", CrowdPairs.from_arrays(*rows, **times), apart)
+    yield Case("x>y|y>x", CrowdPairs.from_arrays(*rows), apart(0.1))
+    later = CrowdPairs.from_arrays(*rows, timestamp=[1.0, 2.0])  # the second vote may count more
+    yield Case("x>y, later y>x", later, apart(NEAR))
     rows = _rows(*((f"t{i}", "v", "x", "y", "left") for i in range(20)))
     data = CrowdPairs.from_arrays(*rows, timestamp=np.arange(20.0))
     yield Case("20 votes of one worker", data, lambda fit: fit.p_best_.max() - MOST_ALONE, True)
@@ -137,11 +140,22 @@ def _sequences(method: Any) -> Iterator[Case]:
     def most(limit: float) -> Callable[[Any], float]:
         return lambda fit: float(fit.span_confidence_.max(initial=0.0)) - limit
 
-    for what, other in (("B-X|B-Y", "B-Y O O"), ("B-X|O", "O O O"), ("B-X and B-Y", "O O B-Y")):
+    def tied(disputed: list[int], tag: float) -> Callable[[Any], float]:
+        def excess(fit: Any) -> float:
+            tokens = fit.marginals_.reshape(-1, 3, fit.marginals_.shape[1])[:, disputed]
+            return max(most(0.5 + NEAR)(fit), _largest(tokens) - tag)
+
+        return excess
+
+    for what, other, disputed, tag in (
+        ("B-X|B-Y", "B-Y O O", [0], 0.5 + NEAR),
+        ("B-X|O", "O O O", [0], MOST_OUTSIDE),
+        ("B-X and B-Y", "O O B-Y", [0, 2], MOST_OUTSIDE),
+    ):
         data = CrowdSequences.from_arrays(["t", "t"], ["x", "y"], ["B-X O O", other])
-        yield Case(what, data, most(0.5 + NEAR))
+        yield Case(what, data, tied(disputed, tag))
         rows = _rows(*((i, w, v) for i in range(6) for w, v in (("x", "B-X O O"), ("y", other))))
-        yield Case(f"six times {what}", CrowdSequences.from_arrays(*rows), most(0.5 + NEAR))
+        yield Case(f"six times {what}", CrowdSequences.from_arrays(*rows), tied(disputed, tag))
     rows = _rows(*((i, "x", "B-X O O") for i in range(6)))
     yield Case("one worker", CrowdSequences.from_arrays(*rows), most(MOST_ALONE), True)
 

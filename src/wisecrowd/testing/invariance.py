@@ -1,4 +1,4 @@
-"""Checks that the result depends only on the labels."""
+"""Checks that the result depends only on the labels, whatever order, names or former fits."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import ANY_LENGTH
 from wisecrowd.engines import memory
 from wisecrowd.engines.threads import set_threads
-from wisecrowd.families import sparse_posterior
+from wisecrowd.kinds.classes.answers import ClassAnswers
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families import posteriors
 from wisecrowd.testing.crowds import (
-    class_names,
     columns_of,
     example,
     n_classes_for,
@@ -25,6 +25,7 @@ from wisecrowd.testing.crowds import (
     rebuilt,
     simulated,
     small_labels,
+    with_names,
 )
 from wisecrowd.testing.foundation import (
     Make,
@@ -33,13 +34,17 @@ from wisecrowd.testing.foundation import (
     assert_same_bits,
     assert_same_labels,
     assert_same_numbers,
+    assert_same_state,
     check,
+    class_names,
     dense,
+    fit_or_refusal,
     is_stochastic,
     numbers_of,
     optional,
     replaced,
     require,
+    same_value,
     short_run,
     tied,
     with_params,
@@ -114,7 +119,7 @@ def check_symmetries(make: Make) -> None:
     """Require that the symmetries of the kind change the answers as expected."""
     kind, data = make()._kind(), example(make)
     plain = short_run(make).fit(data)
-    for symmetry in kind.symmetries:
+    for symmetry in kind.all_symmetries():
         changed = short_run(make).fit(symmetry.change(data))
         for name, expected in symmetry.expected(vars(plain)).items():
             assert_alike(make, expected, getattr(changed, name), name, f"after {symmetry.name}")
@@ -192,6 +197,29 @@ def check_same_seed(make: Make) -> None:
     other = with_params(make, n_init=3, random_state=5)
     other.fit(example(make, 1))
     assert_same_bits(first, other.fit(labels), "after a fit to other data")
+
+
+@check
+def check_fit_twice(make: Make) -> None:
+    """Require that a fit does not depend on a previous fit to other tasks, workers and classes."""
+    labels = example(make)
+    fresh, method = make().fit(labels), make()
+    fit_or_refusal(method, _others(make))
+    again, when = method.fit(labels), "after a fit to other workers"
+    assert_same_bits(fresh, again, when)
+    assert_same_state(fresh, again, when)
+    if fresh.tags().inductive or fresh.tags().predicts:
+        new = example(make, 2)
+        one, two = (vars(method._predicted(new, None, None)) for method in (fresh, again))
+        require(same_value(one, two), f"predictions of new tasks differ {when}")
+
+
+def _others(make: Make) -> Any:
+    """Return other data: with two other classes or, for other kinds, with fewer tasks."""
+    if issubclass(make()._kind().answers, ClassAnswers):
+        return with_names(simulated(25, 4, 2, 3, random_state=1).labels)
+    data = example(make, 1)
+    return data[: data.n_tasks // 2]
 
 
 @check
@@ -316,7 +344,7 @@ def check_sparse_posterior(make: Make) -> None:
     labels = small_labels(make)
     gold = {labels.tasks[0]: labels.classes[-1]}
     plain = short_run(make).fit(labels, gold=gold)
-    with replaced(sparse_posterior, "DENSE_LIMIT", 0):
+    with replaced(posteriors, "DENSE_LIMIT", 0):
         kept = short_run(make).fit(labels, gold=gold)
         again = kept.predict_proba(labels, gold=gold) if kept.tags().inductive else kept.probas_
         score = kept.score(labels, dict(zip(labels.tasks, plain.labels_, strict=True)))

@@ -12,21 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.estimator import Estimator
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.numbers import CrowdNumbers
-from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.types import Floats
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.numbers.container import CrowdNumbers
+from wisecrowd.kinds.pairs.container import CrowdPairs
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier
 from wisecrowd.storage.saved_methods import load
 from wisecrowd.testing.crowds import named_columns, simulated
 from wisecrowd.testing.foundation import (
-    Floats,
+    answer_of,
     assert_close,
     assert_same_labels,
+    assert_same_state,
     check,
     require,
     tied,
 )
-from wisecrowd.testing.refitting import assert_same_state
 
 MakeLearner = Callable[[], Any]  # returns a new, unfitted CrowdClassifier
 SAME = 1e-6  # networks compute in single precision, and rounding depends on the batches
@@ -218,8 +219,8 @@ def check_other_predict_repeats_fit(make: MakeLearner) -> None:
     weight = np.random.default_rng(0).choice([0.5, 1.0, 2.0], data.n_annotations)
     for given, when in ((data, "on the training data"), (replace(data, weight=weight), "weighted")):
         fitted = make().fit(X, given)
-        if fitted.takes == "pairs":
-            assert_close(fitted.scores_, fitted.predict(X), "scores_", when, SAME)
+        if not hasattr(fitted, "interval"):  # a reward has no posterior, features are all
+            assert_close(answer_of(fitted), fitted.predict(X), "scores_", when, SAME)
             continue
         assert_close(fitted.values_, fitted.predict(X, given), "values_", when, SAME)
         rows = np.random.default_rng(1).permutation(len(X))[:20]
@@ -260,8 +261,7 @@ def check_other_missing_annotations(make: MakeLearner) -> None:
     X, data = learner_data(make)
     kept = data.select_annotations(data.worker != 2)
     fitted = make().fit(X, kept)
-    answers = fitted.scores_ if fitted.takes == "pairs" else fitted.values_
-    require(bool(np.isfinite(answers).all()), "answers are not finite")
+    require(bool(np.isfinite(answer_of(fitted)).all()), "answers are not finite")
     require(len(fitted.findings_) > 0, "rows without annotations give no finding")
     tables = (fitted.main_columns(), fitted.worker_columns())
     for table in tables:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from wisecrowd.core.exceptions import WisecrowdError
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.types import Floats
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.testing.crowds import n_classes_for, simulated, small_labels
 from wisecrowd.testing.foundation import (
-    Floats,
     Make,
     assert_close,
     check,

@@ -8,17 +8,9 @@ checked tasks and, optionally, a fit that has not seen them.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-# Public name → module, loaded on first use. No function has the name of its module, because the
-# imported module would hide the function.
-LOCATIONS = {
-    "WorkerAccuracies": "anchored_workers",
-    "WorkerScores": "scored_workers",
-    "score_workers": "scored_workers",
-    "workers": "anchored_workers",
-}
+from wisecrowd.core.lazy import facade
 
 if TYPE_CHECKING:
     from wisecrowd.truth.anchored_workers import WorkerAccuracies as WorkerAccuracies
@@ -26,12 +18,5 @@ if TYPE_CHECKING:
     from wisecrowd.truth.scored_workers import WorkerScores as WorkerScores
     from wisecrowd.truth.scored_workers import score_workers as score_workers
 
-
-def __getattr__(name: str) -> Any:
-    if name in LOCATIONS:
-        return getattr(importlib.import_module(f"wisecrowd.truth.{LOCATIONS[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return list(LOCATIONS)
+# No function has the name of its module, because the imported module would hide the function.
+__getattr__, __dir__ = facade(__name__)

@@ -19,21 +19,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.arrow import as_frame, frame_library
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.frames import as_frame, frame_library
-from wisecrowd.core.gold import as_truth
 from wisecrowd.core.kinds import kind_of
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.registry import get_method
-from wisecrowd.core.validation import as_crowd_labels
-from wisecrowd.core.worker_errors import MOST_SPREAD, own_probabilities
+from wisecrowd.core.types import Floats, Longs
+from wisecrowd.kinds.classes.columns import as_crowd_labels
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.truth import as_truth
+from wisecrowd.kinds.classes.worker_errors import MOST_SPREAD, own_probabilities
 from wisecrowd.truth.intervals import unseen_shares, wilson_interval
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 FEWEST_TASKS = 10  # checked tasks; with fewer nothing is corrected
 OWN_LABELS = 20  # checked labels from which a worker is judged by these alone
@@ -112,8 +110,8 @@ class WorkerAccuracies:
 class _Checked(NamedTuple):
     """The labels of checked tasks: worker, task, weight, whether right, and probability."""
 
-    worker: Ints
-    task: Ints
+    worker: Longs
+    task: Longs
     weight: Floats
     right: Floats
     f: Floats
@@ -278,7 +276,7 @@ def _sums(some: _Checked, n_labels: Floats) -> _Sums:
     return _Sums(count, n, right, f, slope, sse_right, sse)
 
 
-def _clustered_variance(values: Floats, task: Ints) -> float:
+def _clustered_variance(values: Floats, task: Longs) -> float:
     """Return the variance of a sum of centred values whose tasks are independent."""
     by_task = np.bincount(np.unique(task, return_inverse=True)[1].ravel(), values)
     n = len(by_task)

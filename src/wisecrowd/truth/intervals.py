@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from wisecrowd.core.types import Floats
 
 MOST_COUNTED = 500  # unseen labels whose number of right ones is counted exactly
 WORKERS_AT_ONCE = 1000

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.arrow import as_frame, frame_library
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.frames import as_frame, frame_library
-from wisecrowd.core.gold import as_truth
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.parameter_checks import check_number
-from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.core.types import Floats
+from wisecrowd.kinds.classes.columns import as_crowd_labels
+from wisecrowd.kinds.classes.truth import as_truth
 from wisecrowd.truth.intervals import wilson_interval
-
-Floats = NDArray[np.float64]
 
 CLAIMS = ("accuracy", "agreement_with_result")  # columns of a claim, the first that is there
 

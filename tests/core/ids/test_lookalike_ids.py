@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from wisecrowd.core.exceptions import WisecrowdWarning
-from wisecrowd.core.ids.confusables import skeletons
-from wisecrowd.core.ids.lookalike_ids import _BLOCK, equal_numbers, lookalike_pairs
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.ids.lookalike_ids import _BLOCK, equal_numbers, lookalike_pairs, skeletons
 from wisecrowd.core.messages.option_spelling import shell_spelling
 from wisecrowd.io.tables import read
+from wisecrowd.kinds.classes.container import CrowdLabels
 
 
 def ids(*texts):

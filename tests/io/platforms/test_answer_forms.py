@@ -10,11 +10,11 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.sets import CrowdSets
 from wisecrowd.io.inspection import inspect
 from wisecrowd.io.inventory import SeveralQuestionsError
 from wisecrowd.io.platforms.answer_forms import MOST_RANKED, Ranking, Vote, votes_of
 from wisecrowd.io.tables import read, read_gold
+from wisecrowd.kinds.sets.container import CrowdSets
 
 # task, worker, side that won: what the four exports of one Label Studio project hold.
 VOTES = [(1, 7, "left"), (1, 8, "right"), (2, 7, "left"), (2, 8, "left"), (3, 7, "equal")]
@@ -159,7 +159,7 @@ def test_gold_of_numbers_and_grades(exported):
     known = read_gold(path, label="amount").to_pydict()
     assert known == {"task": ["3"], "label": ["2.5"]}
     numbers = read(path, label="amount")
-    from wisecrowd.core.number_prior import known_numbers
+    from wisecrowd.kinds.numbers.answers import known_numbers
 
     found = known_numbers(read_gold(path, label="amount"), numbers, "gold")
     assert found.tolist()[2] == 2.5

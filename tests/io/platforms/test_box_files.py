@@ -9,12 +9,11 @@ import pytest
 
 from wisecrowd.aggregation import BoxConsensus
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.regions import CrowdRegions
-from wisecrowd.io.coco import write_coco
 from wisecrowd.io.formats import format_of
-from wisecrowd.io.platforms.coco import true_boxes
+from wisecrowd.io.platforms.coco import true_boxes, write_coco
 from wisecrowd.io.sources import Source
 from wisecrowd.io.tables import read
+from wisecrowd.kinds.boxes.container import CrowdRegions
 
 IMAGES = [
     {"id": 1, "file_name": "a.jpg", "width": 100, "height": 50},
@@ -84,7 +83,7 @@ def test_what_is_written_is_read(tmp_path):
     assert write_coco(tmp_path / "out.json", fit) == 1
     document = json.loads((tmp_path / "out.json").read_text())
     assert document["images"][0] == {"id": 1, "file_name": "a", "width": 90, "height": 80.5}
-    assert document["annotations"][0]["score"] == pytest.approx(3.5 / 4)
+    assert document["annotations"][0]["score"] == pytest.approx(fit.box_confidence_[0])
     back = true_boxes(Source(tmp_path / "out.json"))
     assert looks(back) == [("a", "truth", [(1, 2, 30, 40, "car")]), ("b", "truth", [])]
 

@@ -7,8 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from wisecrowd.io.formats import format_of
-from wisecrowd.io.platforms import PLATFORMS
+from wisecrowd.io.formats import PLATFORMS, format_of
 from wisecrowd.io.sources import Source
 from wisecrowd.io.tables import read, read_truth
 

@@ -12,13 +12,13 @@ from tests.support.label_studio_files import FORMATS, result, task, write_export
 from wisecrowd.aggregation import SetVote
 from wisecrowd.cli.main import run
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.regions import CrowdRegions
-from wisecrowd.core.sets import CrowdSets
-from wisecrowd.core.texts import CrowdTexts
 from wisecrowd.io.inspection import inspect
 from wisecrowd.io.platforms.label_studio_predictions import write_predictions
 from wisecrowd.io.tables import read, read_gold
+from wisecrowd.kinds.boxes.container import CrowdRegions
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.sets.container import CrowdSets
+from wisecrowd.kinds.texts.container import CrowdTexts
 
 SIZE = {"original_width": 200, "original_height": 100, "image_rotation": 0}
 

@@ -11,12 +11,12 @@ from tests.support.label_studio_files import FORMATS, write_export
 from wisecrowd.aggregation import BSC
 from wisecrowd.cli.main import run
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.io.inspection import inspect
 from wisecrowd.io.inventory import SeveralQuestionsError
 from wisecrowd.io.platforms.label_studio_predictions import write_predictions
 from wisecrowd.io.span_texts import find_text, slice_of
 from wisecrowd.io.tables import read
+from wisecrowd.kinds.sequences.container import CrowdSequences
 
 TEXTS = {1: "Ada Lane met Bob Rowe in Bern.", 2: "Nothing here.", 3: "\U0001f44d Ada at Acme\nLtd."}
 # (task, worker): spans of the layer "who" and of the layer "where", with UTF-16 offsets

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.kinds.numbers.container import CrowdNumbers
 from wisecrowd.learning import CrowdLayerRegression
-from wisecrowd.learning.training.number_model import NumberModel, fit_noise
+from wisecrowd.learning.numbers.crowd_regressor import NumberModel, fit_noise
 
 FAST = {"module": "linear", "epochs": 60, "lr": 0.05, "crowd_lr": 0.05, "weight_decay": 0.0}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wisecrowd.aggregation.numbers.gaussian_em import GaussianEM
 from wisecrowd.core.exceptions import DataError, FindingWarning, ParameterError
-from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.kinds.numbers.container import CrowdNumbers
+from wisecrowd.kinds.numbers.methods.gaussian_em import GaussianEM
 from wisecrowd.learning import RaykarRegression
 from wisecrowd.learning.numbers.raykar_regression import Ridge
 from wisecrowd.testing.learners import features_and_numbers

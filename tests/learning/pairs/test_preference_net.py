@@ -10,10 +10,10 @@ from torch import nn
 
 import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError, FindingWarning, ParameterError
-from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.inference.monitor import reporting
+from wisecrowd.kinds.pairs.container import CrowdPairs
 from wisecrowd.learning import PreferenceNet
-from wisecrowd.learning.training.pair_data import PairData
+from wisecrowd.learning.pairs.preference_net import PairData
 from wisecrowd.testing.learners import items_and_votes
 
 

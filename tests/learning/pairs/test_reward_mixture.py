@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.kinds.pairs.container import CrowdPairs
 from wisecrowd.learning import PreferenceNet, RewardMixture
 from wisecrowd.learning.pairs.reward_mixture import _EM, folds_by_worker
 from wisecrowd.testing.learners import items_and_votes

@@ -11,10 +11,10 @@ from torch import nn
 
 from wisecrowd.aggregation import BeliefPropagation, MeanField
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.inference.mixed_priors import Discrete, MixturePrior
 from wisecrowd.inference.monitor import reporting
 from wisecrowd.inference.priors import OneCoinPrior, TwoCoin
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.worker_prior import Discrete, MixturePrior
 from wisecrowd.learning import DeepBP, DeepMF
 from wisecrowd.learning.training.alternating import clip_probas
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from wisecrowd.core.exceptions import WisecrowdWarning
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import CCEM, AggNet, Raykar
-from wisecrowd.learning.training.collapse_checks import collapse_findings, plurality
+from wisecrowd.learning.training.crowd_classifier import collapse_findings, plurality
 
 
 def crowd(n=200, n_classes=4, shares=None, seed=0):

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from wisecrowd.core.exceptions import DataError, NotFittedError, WisecrowdWarning
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import Raykar
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned
 from wisecrowd.learning.training.label_model import forecast

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wisecrowd.core.features import as_targets
-from wisecrowd.inference.held_out_labels import paired_difference
+from wisecrowd.inference.held_out import paired_difference
 from wisecrowd.learning import VoteRegression
 from wisecrowd.learning.training.crowd_classifier import Training
 from wisecrowd.learning.training.held_out_scoring import (
@@ -15,6 +14,7 @@ from wisecrowd.learning.training.held_out_scoring import (
     held_out_tasks,
     score_held_out,
 )
+from wisecrowd.learning.training.rows_of_features import as_targets
 
 
 @pytest.fixture

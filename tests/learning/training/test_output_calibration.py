@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import CCEM
 from wisecrowd.learning.training.label_model import forecast, softmax
 from wisecrowd.learning.training.output_calibration import (

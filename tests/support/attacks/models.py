@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.support.attacks.attack import Attack
 
-from wisecrowd.core.one_worker import MOST_ALONE
+from wisecrowd.core.answers import MOST_ALONE
 
 Judge = Callable[[Path, str], str]
 
@@ -125,12 +125,19 @@ CONTRADICTIONS = (
         files={"a.csv": table("task,worker,label,weight", ("t", "x", 3.5, 1), ("t", "y", 3.5, 0))},
         says=("one worker ('x')",), claims=narrow,
     ),
-    Attack(
-        name="two opposite votes",
-        arguments=("aggregate", "a.csv", "--type", "pairs", "-m", "crowd-bt"),
-        files={"a.csv": table("task,worker,left,right,winner", ("t", "u", "x", "y", "left"),
-                              ("s", "v", "x", "y", "right"))},
-        says=("not comparable yet",), claims=not_comparable,
+    *(
+        Attack(
+            name=f"two opposite votes, {' '.join(method)}",
+            arguments=("aggregate", "a.csv", "--type", "pairs", "-m", *method),
+            files={"a.csv": table("task,worker,left,right,winner", ("t", "u", "x", "y", "left"),
+                                  ("s", "v", "x", "y", "right"))},
+            says=says, claims=not_comparable,
+        )
+        for method, says in (
+            (("auto",), ("There are 2 workers, too few",)),
+            (("crowd-bt",), ("There are 2 workers, too few",)),
+            (("crowd-bt", "-p", "prior=wide"), ("not comparable yet",)),
+        )
     ),
     Attack(
         name="two who mark other spans", arguments=aggregate("sequences"),

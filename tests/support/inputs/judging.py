@@ -22,8 +22,8 @@ from tests.support.inputs.case import Given, InputCase, Verdict
 from wisecrowd.cli import main
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import get_method
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.testing.foundation import Make, with_params
 
 BUDGET = 30.0  # seconds of processor time that any input may take

@@ -1,7 +1,10 @@
 """Turn columns of ids into int32 codes and a sorted vocabulary, without one object per row.
 
 Arrow's ``dictionary_encode`` or :mod:`wisecrowd.core.ids.numbered_ids` does the work per row;
-everything else touches distinct values only.
+everything else touches distinct values only. Vocabularies of text are Python strings if they are
+few. If they are many, they are compact strings of NumPy: a Python string of ten letters takes about
+60 bytes and a pointer to it 8 more, NumPy's ``StringDType`` 16 bytes for ids of up to 15 bytes.
+Both give Python strings when they are indexed or listed.
 """
 
 from __future__ import annotations
@@ -27,7 +30,45 @@ from wisecrowd.core.arrow import (
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.numbered_ids import BARE, Shape, find_shape, parse, texts_of
 from wisecrowd.core.ids.packed_sort import dense_codes, recode
-from wisecrowd.core.ids.vocabularies import empty_texts, text_vocabulary
+
+MANY = 1 << 20  # ids from which the strings are compact; below, Python strings are faster to use
+_TEXT_BLOCK = 1 << 16  # strings that exist as Python objects at a time
+
+
+def empty_texts(size: int) -> NDArray[Any]:
+    """Return an array for text ids, to be filled.
+
+    Examples
+    --------
+    >>> empty_texts(3).dtype
+    dtype('O')
+    """
+    if size < MANY:
+        return np.empty(size, dtype=object)
+    return np.empty(size, dtype=np.dtypes.StringDType())
+
+
+def text_vocabulary(texts: Any) -> NDArray[Any]:
+    """Return a pyarrow array of texts as a vocabulary."""
+    if len(texts) < MANY:
+        return np.asarray(texts.to_numpy(zero_copy_only=False), dtype=object)
+    ids = empty_texts(len(texts))
+    for start in range(0, len(texts), _TEXT_BLOCK):
+        block = slice(start, start + _TEXT_BLOCK)
+        ids[block] = texts[block].to_numpy(zero_copy_only=False)
+    return ids
+
+
+def is_text_ids(ids: NDArray[Any]) -> bool:
+    """Return whether a vocabulary holds text; other ids are numbers, booleans or times.
+
+    Examples
+    --------
+    >>> is_text_ids(np.array(["a"], dtype=object)), is_text_ids(np.arange(3))
+    (True, False)
+    """
+    return ids.dtype == object or ids.dtype.kind == "T"
+
 
 MAX_IDS = np.iinfo(np.int32).max
 _TEXTS = 1 << 16  # number of texts to build at a time
@@ -124,7 +165,7 @@ class _Growing:
     """An integer array that grows at its end.
 
     With a list of chunks, concatenated at the end, the whole ingest needs 1.25 times the memory
-    (benchmarks/ingest.py, 10^7 rows grouped by task).
+    (benchmarks/speed/ingest.py, 10^7 rows grouped by task).
     """
 
     def __init__(self) -> None:

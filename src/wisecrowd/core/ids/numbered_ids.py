@@ -4,8 +4,8 @@ Most exports number their tasks and workers. Such ids are stored as integers, wh
 table; the text is rebuilt for distinct ids only.
 """
 
-# Measured with benchmarks/ingest.py on 10^7 rows in random order: Arrow's dictionary_encode alone,
-# without this module, takes 2.4 times the time and 1.5 times the memory.
+# Measured with benchmarks/speed/ingest.py on 10^7 rows in random order: Arrow's dictionary_encode
+# alone, without this module, takes 2.4 times the time and 1.5 times the memory.
 
 from __future__ import annotations
 

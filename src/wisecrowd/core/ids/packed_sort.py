@@ -4,8 +4,8 @@ NumPy sorts 64-bit integers with vector instructions, several times faster than 
 Therefore the codes and the row number are packed into one key.
 """
 
-# Measured with benchmarks/ingest.py on 10^7 rows in random order: np.lexsort takes 2.5 times the
-# time and 1.25 times the memory. A packed key of (task, worker, row), with columns gathered
+# Measured with benchmarks/speed/ingest.py on 10^7 rows in random order: np.lexsort takes 2.5 times
+# the time and 1.25 times the memory. A packed key of (task, worker, row), with columns gathered
 # afterwards, takes 1.17 times the time and 1.3 times the memory.
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Codes = NDArray[np.int32]
+from wisecrowd.core.types import Codes
+
 _KEY_BITS = 63
 _BLOCK = 1 << 16
 _MOST_RANGE_BITS = 4  # a large sort is cut into this power of two of ranges
@@ -218,3 +219,25 @@ def dense_codes(
         offset = np.subtract(values[block], low, dtype=np.int64)
         codes[block] = offset if is_dense else code_of[offset]
     return codes, (np.flatnonzero(is_present) + low).astype(values.dtype, copy=False)
+
+
+def row_pointers(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.int64]:
+    """Return (size + 1,): rows of sorted code ``i`` are ``pointers[i]`` to ``pointers[i + 1]``."""
+    pointers = np.zeros(size + 1, dtype=np.int64)
+    np.cumsum(np.bincount(codes, minlength=size), out=pointers[1:])
+    return pointers
+
+
+def ragged_places(
+    pointer: NDArray[np.integer[Any]], rows: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the places of the values of some rows, one row after the other, and their pointers.
+
+    Examples
+    --------
+    >>> ragged_places(np.array([0, 2, 2, 5]), np.array([2, 0]))
+    (array([2, 3, 4, 0, 1]), array([0, 3, 5]))
+    """
+    length = np.diff(pointer)[rows]
+    new = np.append(0, np.cumsum(length))
+    return np.repeat(pointer[rows] - new[:-1], length) + np.arange(new[-1]), new

@@ -89,3 +89,15 @@ class Places(NamedTuple):
     def where(self, mask: NDArray[np.bool_]) -> str:
         """Describe the rows where the mask is true."""
         return self.rows(np.flatnonzero(mask))
+
+
+def short(value: Any, limit: int = 60) -> str:
+    """Return a value as text of limited length.
+
+    Examples
+    --------
+    >>> short("a" * 5, 4)
+    'aaa…'
+    """
+    text = str(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

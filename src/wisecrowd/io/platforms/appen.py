@@ -7,6 +7,7 @@ from typing import Any
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms import Platform
 from wisecrowd.io.platforms.label_records import refuse_without_workers
 from wisecrowd.io.platforms.sheets import (
     finished,
@@ -55,6 +56,9 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
         table = keep(table, untainted, "tainted (their workers failed test questions)", request)
     label = table.column(f"label {question}")
     yield finished(table, request, label=label, duration=seconds_spent(table))
+
+
+PLATFORM = Platform(read, "_unit_id", "_worker_id", "question", ("task", "label"))
 
 
 def _candidates(header: list[str], source: Source, request: Request) -> list[str]:

@@ -8,7 +8,9 @@ from typing import Any
 
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import MODEL
+from wisecrowd.io.platforms import CHOSEN, Platform
 from wisecrowd.io.platforms.answer_forms import CHOICES, LIST, RANKING, RATING, Ranking
+from wisecrowd.io.platforms.hugging_face import rows_of
 from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
@@ -18,9 +20,9 @@ from wisecrowd.io.platforms.label_records import (
     model_worker,
     reader,
 )
-from wisecrowd.io.platforms.list_columns import rows_of
 from wisecrowd.io.platforms.values import number_of
 from wisecrowd.io.sources import Source
+from wisecrowd.kinds import PAIRS
 
 _RESPONSES = ".responses"
 
@@ -36,6 +38,9 @@ def read(source: Source, request: Request) -> Iterator[Event]:
             "this export has no status: drafts and discarded responses count like submitted ones"
         )
     yield from (_nested if nested else _flattened)(chain([first], rows))
+
+
+PLATFORM = Platform(read, "id", "responses.user_id", "responses.value", kinds=(*CHOSEN, PAIRS))
 
 
 def _nested(records: Iterable[dict[str, Any]]) -> Iterator[Event]:

@@ -14,21 +14,23 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.kinds import BOXES
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL
-from wisecrowd.io.platforms.box_rows import BoxRow, box_columns
+from wisecrowd.io.platforms import CHOSEN, Platform
 from wisecrowd.io.platforms.label_records import (
+    BoxRow,
     Dropped,
     Event,
     LabelRecord,
     batches,
+    box_columns,
     model_worker,
     refuse_without_workers,
 )
 from wisecrowd.io.platforms.values import number_of
 from wisecrowd.io.sources import Source, opened
 from wisecrowd.io.untrusted import opened_zip, xml_events
+from wisecrowd.kinds import BOXES
 
 _NAME = ("annotations", "meta", "job", "assignee", "username")
 _BOX = "box"
@@ -65,6 +67,9 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
     rows = list(_boxes(images, request))
     if rows:
         yield box_columns(rows, source)
+
+
+PLATFORM = Platform(read, "image name", "assignee", "tag", (), (*CHOSEN, BOXES))
 
 
 def _labels(images: list[_Image]) -> Iterator[Event]:

@@ -13,6 +13,7 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.io.formats import Request
 from wisecrowd.io.misreadings import worker_like
+from wisecrowd.io.platforms import CHOSEN, Platform
 from wisecrowd.io.platforms.answer_forms import SPANS, Marks
 from wisecrowd.io.platforms.label_records import (
     Dropped,
@@ -25,6 +26,7 @@ from wisecrowd.io.platforms.label_records import (
 )
 from wisecrowd.io.sources import Source, opened
 from wisecrowd.io.untrusted import opened_zip
+from wisecrowd.kinds import SEQUENCES
 
 SUFFIXES = (".jsonl", ".json", ".csv")
 _ALL = "all"  # the file that doccano writes for a project where all users share one labelling
@@ -58,6 +60,9 @@ def read(source: Source, request: Request) -> Iterator[Event]:
         for name in files:
             with members[name]() as stream:
                 yield from _of_user(name, stream, source, request)
+
+
+PLATFORM = Platform(read, "id", "file name", "label", (), (*CHOSEN, SEQUENCES))
 
 
 def _of_user(name: str, stream: IO[bytes], source: Source, request: Request) -> Iterator[Event]:

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms import Platform
 from wisecrowd.io.platforms.label_records import (
     Event,
     LabelRecord,
@@ -48,6 +49,9 @@ def read(source: Source, request: Request) -> Iterator[Event]:
                 source, "give the job's folder, which holds annotations/worker-response"
             )
         yield from _of_payload(record)
+
+
+PLATFORM = Platform(read, "manifest line", "workerId", "answerContent")
 
 
 @contextmanager
@@ -119,8 +123,9 @@ def _label(content: Any) -> Any:
     """Return the label of a classifier's element, or the options that are on."""
     if not isinstance(content, dict):
         return content
-    if "label" in content or "labels" in content:
-        return content.get("label", content.get("labels"))
+    given = [content[key] for key in ("label", "labels") if key in content]
+    if given:
+        return given[0]
     if content and all(isinstance(value, bool) for value in content.values()):
         return [name for name, value in content.items() if value]
     return None

@@ -1,7 +1,8 @@
 """From the records of an export to columns: one driver for every platform that writes JSON or XML.
 
 A platform's file says what a record means, as a stream of `LabelRecord`, `Gold` and `Dropped`; the
-question, the counts and the columns are the same for all and are made here.
+question, the counts and the columns are the same for all and are made here. Boxes that stand in
+tables of their own are one row per box, or per worker who drew nothing.
 """
 
 from __future__ import annotations
@@ -12,28 +13,25 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.kinds import BOXES, NUMBERS, PAIRS, SEQUENCES, SETS
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL, SeveralQuestionsError
 from wisecrowd.io.platforms.answer_forms import (
     CHOICES,
     COLUMNS_OF,
-    MARKED,
+    EMPTY,
+    EMPTY_ANNOTATIONS,
+    NOTHING,
+    SKIPPED,
     Boxes,
     Marks,
     Ranking,
     UnknownItemsError,
     Vote,
-    settle_kind,
-    votes_of,
-)
-from wisecrowd.io.platforms.several_choices import (
-    EMPTY,
-    EMPTY_ANNOTATIONS,
-    SKIPPED,
     note_nothing_marked,
     open_text,
     set_text,
+    settle_kind,
+    votes_of,
 )
 from wisecrowd.io.platforms.values import (
     as_numbers,
@@ -42,9 +40,11 @@ from wisecrowd.io.platforms.values import (
     number_of,
     number_text,
     pick_question,
+    unknown_details,
 )
 from wisecrowd.io.sources import Source, opened
 from wisecrowd.io.untrusted import json_records
+from wisecrowd.kinds.boxes.container import COORDINATES, IMAGE_HEIGHT, IMAGE_WIDTH
 
 _ROWS = 1 << 16
 _DETAILS = ("worker_kind", "timestamp", "duration", "cost")
@@ -187,10 +187,10 @@ class _Collector:
         return wanted and self._refusal is None
 
     def add(self, event: LabelRecord | Gold) -> None:
-        task, kind = as_text(event.task), self._request.kind.name
-        label = number_text(event.label) if kind == NUMBERS else as_text(event.label)
+        task, container = as_text(event.task), self._request.kind.container
+        label = number_text(event.label) if container.numeric else as_text(event.label)
         if isinstance(event, Gold):
-            if task and label and kind not in COLUMNS_OF:
+            if task and label and self._request.kind.name not in COLUMNS_OF:
                 self._inventory.add_gold(task, label)
             return
         worker = as_text(event.worker)
@@ -202,7 +202,7 @@ class _Collector:
         if event.kind == MODEL:
             self._inventory.models.add(worker)
         # A ranking shares its time and cost among its votes; spans and boxes are one answer.
-        share = 1 / len(answers) if kind == PAIRS else 1.0
+        share = 1 / len(answers) if container.about_items else 1.0
         details = (event.kind, event.timestamp, _part(event.duration, share),
                    _part(event.cost, share))  # fmt: skip
         self.rows += [(task, worker, *answer, *details) for answer in answers]
@@ -219,9 +219,9 @@ class _Collector:
                 return []
         if self._request.open_choices:
             label = open_text(event.label)
-        elif self._request.kind.name == SETS:
+        elif self._request.kind.container.lists:
             label = set_text(event.label)
-        if self._request.kind.name != PAIRS:
+        if not self._request.kind.container.about_items:
             return [(label,)] if label else []
         try:
             votes = list(votes_of(event.compared, task, worker))
@@ -238,7 +238,7 @@ class _Collector:
     def add_blanks(self) -> None:
         """Add the annotations that mark nothing, where that is an answer; else count them."""
         kind, is_open = self._request.kind.name, self._request.open_choices
-        if not (is_open or kind in MARKED) or not any(self._matches.values()):
+        if not (is_open or kind in NOTHING) or not any(self._matches.values()):
             self._count_empty()
             return
         question = next(name for name, matches in self._matches.items() if matches)
@@ -246,13 +246,9 @@ class _Collector:
             task, worker = as_text(event.task), as_text(event.worker)
             if not (task and worker):
                 continue
-            nothing: tuple[str | None, ...] = ("[]",)
-            if is_open:
-                nothing = (EMPTY if event.is_empty else SKIPPED,)
-            elif kind == SEQUENCES:
-                (nothing,) = Marks().rows()
-            elif kind == BOXES:
-                (nothing,) = Boxes(size=event.sizes.get(question)).rows()
+            nothing: tuple[str | None, ...] = (EMPTY if event.is_empty else SKIPPED,)
+            if not is_open:
+                nothing = NOTHING[kind](event.sizes.get(question))
             details = (HUMAN, event.timestamp, event.duration, None)
             self.rows.append((task, worker, *nothing, *details))
         if not is_open:
@@ -262,9 +258,9 @@ class _Collector:
         self._inventory.drop(EMPTY_ANNOTATIONS, sum(one.is_empty for one in self._blank))
 
     def keep_text(self, event: TaskText) -> None:
-        """Keep the text of a task, if its spans are read."""
-        task = as_text(event.task)
-        if task and self._request.kind.name == SEQUENCES and self._asked in (None, event.question):
+        """Keep the text of a task, if annotations may lack it."""
+        task, optional = as_text(event.task), self._request.kind.container.optional_roles
+        if task and "text" in optional and self._asked in (None, event.question):
             self._inventory.texts[task] = event.text
 
     def take(self) -> dict[str, Any]:
@@ -358,3 +354,36 @@ def mappings(value: Any) -> list[dict[str, Any]]:
 def mapping(value: Any) -> dict[str, Any]:
     """Return an object from an export; other values give an empty one."""
     return value if isinstance(value, dict) else {}
+
+
+class BoxRow(NamedTuple):
+    """A box that a worker drew in an image; without coordinates, the worker drew nothing."""
+
+    task: str
+    worker: str
+    box: tuple[Any, ...] = (None,) * 4  # x, y, width, height
+    label: str | None = None
+    size: tuple[Any, Any] = (None, None)  # width and height of the image
+    kind: str = HUMAN
+
+
+def box_columns(rows: Iterable[BoxRow], source: Source) -> dict[str, Any]:
+    """Return rows as Arrow columns; numbers are text, so that wrong ones are found at the gate."""
+    import pyarrow as pa
+
+    listed = list(rows)
+    texts: dict[str, list[Any]] = {
+        "task": [row.task for row in listed],
+        "worker": [row.worker for row in listed],
+        **{name: [number_text(row.box[k]) for row in listed]
+           for k, name in enumerate(COORDINATES)},
+        "label": [row.label for row in listed],
+        **{name: [number_text(row.size[k]) for row in listed]
+           for k, name in enumerate((IMAGE_WIDTH, IMAGE_HEIGHT))},
+        "worker_kind": [row.kind for row in listed],
+    }  # fmt: skip
+    try:
+        columns = {name: pa.array(values, pa.large_string()) for name, values in texts.items()}
+    except UnicodeEncodeError:
+        raise half_a_character(source) from None
+    return {**unknown_details(len(listed)), **columns}

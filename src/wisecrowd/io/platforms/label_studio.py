@@ -8,6 +8,7 @@ from typing import Any
 
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL
+from wisecrowd.io.platforms import CHOSEN, Platform
 from wisecrowd.io.platforms.answer_forms import Boxes, Marks, Ranking, Vote
 from wisecrowd.io.platforms.label_records import (
     Dropped,
@@ -28,15 +29,17 @@ from wisecrowd.io.platforms.label_studio_controls import (
     PER_REGION,
     TEXT_SPANS,
     WHOLE,
+    Sides,
     answer_of,
     is_mark,
     is_placed,
     is_read_mark,
     left_out,
+    marked,
     place_of,
     ranking_of,
+    sizes_of,
 )
-from wisecrowd.io.platforms.label_studio_marks import marked, sizes_of
 from wisecrowd.io.platforms.label_studio_rows import (
     is_flat,
     is_table,
@@ -44,10 +47,10 @@ from wisecrowd.io.platforms.label_studio_rows import (
     sheet_of,
     sheet_of_records,
 )
-from wisecrowd.io.platforms.label_studio_sides import Sides
 from wisecrowd.io.platforms.values import as_text
 from wisecrowd.io.sources import Source
 from wisecrowd.io.span_texts import beyond_text, find_text
+from wisecrowd.kinds import BOXES, PAIRS, SEQUENCES
 
 _NOT_GOLD = (
     "{} of {} annotations are marked as ground truth, as Label Studio marks imported ones; they "
@@ -67,6 +70,16 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
         yield from rows_of(sheet_of_records(everything, source, request), source, request)
     else:
         yield from batches(_events(everything, source, request), source, request)
+
+
+PLATFORM = Platform(
+    read,
+    "id",
+    "completed_by",
+    "result",
+    ("task", "label", "left", "right"),
+    (*CHOSEN, PAIRS, SEQUENCES, BOXES),
+)
 
 
 def _events(records: Iterable[dict[str, Any]], source: Source, request: Request) -> Iterator[Event]:

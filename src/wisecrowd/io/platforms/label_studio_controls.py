@@ -1,11 +1,20 @@
-"""Label Studio's controls: which of them label a task as a whole, and how each is written."""
+"""Label Studio's controls: which of them label a task as a whole, and how each is written.
+
+Offsets of spans stay as they are, and rectangles are in pixels. The items that a comparison is
+about are fields of the task's data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from wisecrowd.core.columns import guess, listed
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.messages.option_spelling import for_reader, option
+from wisecrowd.io.formats import Request
 from wisecrowd.io.platforms.answer_forms import (
     CHOICES,
     NUMBER,
@@ -16,11 +25,15 @@ from wisecrowd.io.platforms.answer_forms import (
     SPANS,
     TAXONOMY,
     TEXT,
+    Boxes,
+    Marks,
     Ranking,
+    Vote,
 )
-from wisecrowd.io.platforms.label_records import mapping
-from wisecrowd.io.platforms.values import as_text
+from wisecrowd.io.platforms.label_records import Dropped, mapping
+from wisecrowd.io.platforms.values import as_text, number_of
 from wisecrowd.io.untrusted import json_text
+from wisecrowd.kinds.pairs.container import CrowdPairs
 
 # Controls that label the task as a whole, and where their value is.
 WHOLE = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected",
@@ -215,3 +228,152 @@ def _type_of(value: dict[str, Any]) -> str:
     if isinstance(value.get("text"), list):
         return "textarea"
     return "region" if is_placed(value) else OTHER
+
+
+Size = tuple[float, float]
+PERCENT: Size = (100.0, 100.0)  # the size of an image that the export does not give
+_DIGITS = 6  # of a pixel; percents have rounding errors
+_ROTATED = "rotated rectangles are read as their bounding boxes"
+_SIZELESS = "the export has no sizes of some images; the boxes there are in percent of the image"
+
+
+def marked(
+    type_of: str, values: Iterable[Mapping[str, Any]], size: Size | None, request: Request
+) -> tuple[Marks | Boxes, list[Dropped]]:
+    """Return the marks of one control in an annotation, and those that cannot be read."""
+    found: list[Any] = []
+    dropped = 0
+    for value in values:
+        mark = span_of(value) if type_of == TEXT_SPANS else box_of(value, size, request)
+        if mark is None:
+            dropped += 1
+        else:
+            found.append(mark)
+    lost = [Dropped(WITHOUT_TYPE, dropped)] if dropped else []
+    if type_of == TEXT_SPANS:
+        return Marks(found), lost
+    return Boxes(found, size or PERCENT), lost
+
+
+def box_of(
+    value: Mapping[str, Any], size: Size | None, request: Request
+) -> tuple[float, float, float, float, Any] | None:
+    """Return a rectangle in pixels with its class; None if it has no class, or no place.
+
+    Several classes are one. A rotated rectangle becomes its bounding box, inside of the image.
+    """
+    label = as_text(value.get(BOXED))
+    place = [number_of(value.get(part)) for part in ("x", "y", "width", "height")]
+    known = [part for part in place if part is not None]
+    if label is None or len(known) < 4:
+        return None
+    if size is None:
+        request.inventory.remark(_SIZELESS)
+    full_width, full_height = size or PERCENT
+    x, width = (part * full_width / 100 for part in known[0::2])
+    y, height = (part * full_height / 100 for part in known[1::2])
+    angle = number_of(value.get("rotation")) or 0.0
+    if angle % 360:
+        request.inventory.remark(_ROTATED)
+        x, y, width, height = _bounding_box(x, y, width, height, math.radians(angle))
+    left, right = (min(max(edge, 0.0), full_width) for edge in (x, x + width))
+    top, bottom = (min(max(edge, 0.0), full_height) for edge in (y, y + height))
+    if right <= left or bottom <= top:
+        return None
+    return (
+        round(left, _DIGITS), round(top, _DIGITS), round(right - left, _DIGITS),
+        round(bottom - top, _DIGITS), label,
+    )  # fmt: skip
+
+
+def _bounding_box(
+    x: float, y: float, width: float, height: float, angle: float
+) -> tuple[float, float, float, float]:
+    """Return the box around a rectangle that is turned about its upper left corner."""
+    cosine, sine = math.cos(angle), math.sin(angle)
+    across = (0.0, width * cosine, -height * sine, width * cosine - height * sine)
+    down = (0.0, width * sine, height * cosine, width * sine + height * cosine)
+    return x + min(across), y + min(down), max(across) - min(across), max(down) - min(down)
+
+
+def sizes_of(results: Iterable[Mapping[str, Any]]) -> dict[str, Size]:
+    """Return the size of the image that each control is about: the first that is given.
+
+    Examples
+    --------
+    >>> sizes_of([{"from_name": "box", "original_width": 200, "original_height": 100}])
+    {'box': (200.0, 100.0)}
+    """
+    found: dict[str, Size] = {}
+    for result in results:
+        width = number_of(result.get("original_width"))
+        height = number_of(result.get("original_height"))
+        if width and height and width > 0 and height > 0:
+            found.setdefault(as_text(result.get("from_name")) or "", (width, height))
+    return found
+
+
+class Sides:
+    """The two items of a comparison: values of fields of the task's data.
+
+    An export names neither, so the user does, or the fields have usual names such as left and
+    right. The JSON export has the names of the two compared objects, which may be those of fields.
+    """
+
+    def __init__(self, request: Request, source: str) -> None:
+        self._asked = [request.asked.get(side) for side in ("left", "right")]
+        self._request = request
+        self._source = source
+        self._known: dict[tuple[str, ...], tuple[str, str] | str] = {}
+
+    def fields(self, names: tuple[str, ...], objects: str = "") -> tuple[str, str] | str:
+        """Return the fields of the left and the right item, or the error if they are not known.
+
+        Parameters
+        ----------
+        names : tuple of str
+            All fields of the data.
+        objects : str
+            The names of the compared objects, separated by a comma.
+        """
+        key = (objects, *names)
+        if key not in self._known:
+            found = self._known[key] = self._find(names, objects)
+            if not isinstance(found, str):
+                self._request.found |= {"left": found[0], "right": found[1]}
+        return self._known[key]
+
+    def _find(self, names: tuple[str, ...], objects: str) -> tuple[str, str] | str:
+        usual = CrowdPairs.roles()
+        found: list[str | None] = []
+        for side, asked in zip(("left", "right"), self._asked, strict=True):
+            if asked is not None and asked.removeprefix("data.") not in names:
+                return (
+                    f"{self._source} has no field {asked!r} in the data of its tasks for "
+                    f"{for_reader(side, f'--{side}')}; there are {listed(names)}."
+                )
+            found.append(asked.removeprefix("data.") if asked else _usual(side, names, usual[side]))
+        if None in found:
+            found = [name if name in names else None for name in objects.split(",")]
+        if len(found) == 2 and found[0] is not None and found[1] is not None:
+            return found[0], found[1]
+        return (
+            f"{self._source} does not say which items are compared; name the fields of the tasks' "
+            f"data that hold them with {for_reader('left=... and right=...', '--left and --right')}"
+            f" (there are {listed(names)}), or give {option('type', 'labels')} for the sides alone."
+        )
+
+    def vote(self, value: Mapping[str, Any], data: Mapping[str, Any], objects: str) -> Vote:
+        """Return the comparison that a value and the data of its task stand for."""
+        outcome = value.get(WHOLE["pairwise"])
+        fields = self.fields(tuple(data), objects)
+        if isinstance(fields, str):
+            return Vote(None, None, outcome, fields)
+        return Vote(data.get(fields[0]), data.get(fields[1]), outcome)
+
+
+def _usual(side: str, names: tuple[str, ...], usual: tuple[str, ...]) -> str | None:
+    try:
+        return guess(side, names, usual)
+    except DataError:  # several: none of them is certain
+        return None

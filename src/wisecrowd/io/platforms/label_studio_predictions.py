@@ -24,8 +24,8 @@ from wisecrowd.io.platforms.label_studio_controls import (
     is_placed,
     is_read_mark,
     label_of,
+    sizes_of,
 )
-from wisecrowd.io.platforms.label_studio_marks import sizes_of
 from wisecrowd.io.platforms.label_studio_results import Control, Predicted, Size
 from wisecrowd.io.platforms.label_studio_rows import (
     Sheet,

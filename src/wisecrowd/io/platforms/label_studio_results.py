@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.kinds import BOXES, SEQUENCES, SETS, TEXTS
 from wisecrowd.core.registry import kebab_case
-from wisecrowd.core.set_text import parse_set
 from wisecrowd.io.platforms.label_studio_controls import BOXED, TEXT_SPANS
 from wisecrowd.io.soft_labels import SoftLabels, plain_ids
+from wisecrowd.kinds import BOXES, SEQUENCES, SETS, TEXTS
+from wisecrowd.kinds.sets.set_text import parse_set
 
 FROM_NAME = "label"
 _DEFAULTS = {  # type of the control and name of what it labels, where no export gives them
@@ -116,19 +116,13 @@ class Predicted:
                 soft.tasks, soft.confidence, soft.method, kind,
                 lambda row, control, size: [control.of_class(soft.labels[row])],
             )  # fmt: skip
-        name, tasks = kebab_case(type(fit).__name__), fit.task_columns()
-        if kind == SETS:
-            chosen = [parse_set(text) for text in tasks["labels"].tolist()]
-            return cls(tasks["task"], _set_confidence(fit, chosen), name, kind, _sets(chosen))
-        if kind == TEXTS:
-            texts = tasks["text"]
-            return cls(
-                tasks["task"], tasks["confidence"], name, kind,
-                lambda row, control, size: [control.result({"text": [str(texts[row])]})],
-            )  # fmt: skip
-        marks = _rows_by_task(fit.main_columns(), tasks["task"])
-        results = _spans(marks) if kind == SEQUENCES else _boxes(marks, fit)
-        return cls(tasks["task"], tasks["confidence"], name, kind, results)
+        tasks = fit.task_columns()
+        score, results = _RESULTS[kind](fit, tasks)
+        return cls(tasks["task"], score, kebab_case(type(fit).__name__), kind, results)
+
+
+Table = Mapping[str, NDArray[Any]]
+Made = tuple[NDArray[np.float64], Results]  # the confidence, and the results of each task
 
 
 def _rows_by_task(table: Mapping[str, NDArray[Any]], tasks: NDArray[Any]) -> list[list[Any]]:
@@ -140,7 +134,9 @@ def _rows_by_task(table: Mapping[str, NDArray[Any]], tasks: NDArray[Any]) -> lis
     return found
 
 
-def _spans(marks: list[list[Any]]) -> Results:
+def _spans(fit: Any, tasks: Table) -> Made:
+    marks = _rows_by_task(fit.main_columns(), tasks["task"])
+
     def results(row: int, control: Control, size: Size) -> list[dict[str, Any]]:
         made = []
         for number, one in enumerate(marks[row]):
@@ -151,10 +147,12 @@ def _spans(marks: list[list[Any]]) -> Results:
             made.append(control.result(value, id=f"span{number + 1}", score=one["confidence"]))
         return made
 
-    return results
+    return tasks["confidence"], results
 
 
-def _boxes(marks: list[list[Any]], fit: Any) -> Results:
+def _boxes(fit: Any, tasks: Table) -> Made:
+    marks = _rows_by_task(fit.main_columns(), tasks["task"])
+
     def results(row: int, control: Control, size: Size) -> list[dict[str, Any]]:
         fitted = (float(fit.image_width_[row]), float(fit.image_height_[row]))
         width, height = size or fitted
@@ -178,14 +176,23 @@ def _boxes(marks: list[list[Any]], fit: Any) -> Results:
             )
         return made
 
-    return results
+    return tasks["confidence"], results
 
 
-def _sets(chosen: list[list[str]]) -> Results:
+def _texts(fit: Any, tasks: Table) -> Made:
+    def results(row: int, control: Control, size: Size) -> list[dict[str, Any]]:
+        return [control.result({"text": [str(tasks["text"][row])]})]
+
+    return tasks["confidence"], results
+
+
+def _sets(fit: Any, tasks: Table) -> Made:
+    chosen = [parse_set(text) for text in tasks["labels"].tolist()]
+
     def results(row: int, control: Control, size: Size) -> list[dict[str, Any]]:
         return [control.of_set(chosen[row])] if chosen[row] else []
 
-    return results
+    return _set_confidence(fit, chosen), results
 
 
 def _set_confidence(fit: Any, chosen: list[list[str]]) -> NDArray[np.float64]:
@@ -197,3 +204,8 @@ def _set_confidence(fit: Any, chosen: list[list[str]]) -> NDArray[np.float64]:
         right[row, own] = 1 - right[row, own]
     mean: NDArray[np.float64] = right.mean(axis=1) if right.shape[1] else np.ones(len(right))
     return mean
+
+
+_RESULTS: dict[str, Callable[[Any, Table], Made]] = {
+    SEQUENCES: _spans, BOXES: _boxes, SETS: _sets, TEXTS: _texts,
+}  # fmt: skip

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.kinds import NUMBERS, PAIRS
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import listed
 from wisecrowd.io.platforms.answer_forms import (
     CHOICES,
-    MARKED,
+    EMPTY_ANNOTATIONS,
+    NOTHING,
     RECTANGLES,
     SPANS,
     Ranking,
@@ -47,15 +47,15 @@ from wisecrowd.io.platforms.label_studio_controls import (
     TEXT_SPANS,
     WHOLE,
     Cell,
+    Sides,
     is_mark,
     left_out,
+    marked,
     place_of,
     ranking_of,
     read_cell,
+    sizes_of,
 )
-from wisecrowd.io.platforms.label_studio_marks import marked, sizes_of
-from wisecrowd.io.platforms.label_studio_sides import Sides
-from wisecrowd.io.platforms.several_choices import EMPTY_ANNOTATIONS
 from wisecrowd.io.platforms.sheets import finished, is_blank, read_sheet, require_names
 from wisecrowd.io.platforms.values import number_text, pick_question
 from wisecrowd.io.sources import Source
@@ -315,13 +315,13 @@ def rows_of(sheet: Sheet, source: Source, request: Request) -> Iterator[dict[str
         for role, one in columns.items()
         if one in sheet.table.column_names
     })  # fmt: skip
-    if request.open_choices or request.kind.name in MARKED:
+    if request.open_choices or request.kind.name in NOTHING:
         yield from batches(_with_blanks(sheet, column, table, request), source, request)
         return
     inventory.drop(EMPTY_ANNOTATIONS, int(_empty(sheet).sum()))
     table = table.filter(pa.array(column.filled))
     codes = column.codes[column.filled]
-    if request.kind.name == PAIRS:
+    if request.kind.container.about_items:
         yield from _compared(sheet, column, table, source, request)
         return
     try:
@@ -332,7 +332,7 @@ def rows_of(sheet: Sheet, source: Source, request: Request) -> Iterator[dict[str
 
 
 def _label(cell: Cell, request: Request) -> str:
-    if request.kind.name == NUMBERS and cell.kind == "number":
+    if request.kind.container.numeric and cell.kind == "number":
         return number_text(cell.value["number"]) or ""
     return cell.label or ""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL
+from wisecrowd.io.platforms import Platform
 from wisecrowd.io.platforms.label_records import (
     SEPARATOR,
     Dropped,
@@ -38,6 +39,9 @@ def read(source: Source, request: Request) -> Iterator[Event]:
                 yield from _of_label(task, project, made)
     if labels and not named:
         raise refuse_without_workers(source, "export again with label_details turned on")
+
+
+PLATFORM = Platform(read, "data_row", "created_by", "classifications", ("task", "label"))
 
 
 def _of_label(task: Any, project: str, made: dict[str, Any]) -> Iterator[Event]:

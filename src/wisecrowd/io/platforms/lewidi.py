@@ -7,6 +7,7 @@ from typing import Any
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms import Platform
 from wisecrowd.io.platforms.label_records import Event, LabelRecord, reader
 from wisecrowd.io.sources import Source, opened
 from wisecrowd.io.untrusted import json_members
@@ -23,6 +24,9 @@ def read(source: Source, request: Request) -> Iterator[Event]:
                 )
             for worker, label in _pairs(record, task, source):
                 yield LabelRecord(task, worker, label)
+
+
+PLATFORM = Platform(read, "key", "annotators", "annotations", ())
 
 
 def _pairs(record: dict[str, Any], task: str, source: Source) -> Iterable[tuple[Any, Any]]:

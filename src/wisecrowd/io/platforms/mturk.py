@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms import Platform
 from wisecrowd.io.platforms.label_records import refuse_without_workers
 from wisecrowd.io.platforms.sheets import finished, keep_status, read_sheet
 from wisecrowd.io.platforms.values import as_numbers, pick_question
@@ -50,6 +51,9 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
         request.found |= {"task": task, "label": label}
         pair = {role: table.column(f"{role} {number}") for role in ("task", "label")}
         yield finished(table, request, **shared, **pair)
+
+
+PLATFORM = Platform(read, "HITId", "WorkerId", "Answer.*", ("task", "label"))
 
 
 def _pairs(header: list[str], source: Source, request: Request) -> list[tuple[str, str]]:

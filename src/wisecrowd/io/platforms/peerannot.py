@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms import Platform
 from wisecrowd.io.platforms.label_records import Event, LabelRecord, reader
 from wisecrowd.io.sources import Source, opened
 from wisecrowd.io.untrusted import json_members
@@ -23,3 +24,6 @@ def read(source: Source, request: Request) -> Iterator[Event]:
                 )
             for worker, label in labels.items():
                 yield LabelRecord(task, worker, label)
+
+
+PLATFORM = Platform(read, "key", "inner key", "value", ())

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms import CHOSEN, Platform
 from wisecrowd.io.platforms.answer_forms import (
     CHOICE_OF_TWO,
     CHOICES,
@@ -35,6 +36,7 @@ from wisecrowd.io.platforms.label_records import (
 )
 from wisecrowd.io.platforms.values import as_text, number_of
 from wisecrowd.io.sources import Source
+from wisecrowd.kinds import BOXES, PAIRS, SEQUENCES
 
 CHOICE, COMPARE, MARKED = "choice", "compare", "spans"
 _BOTH = {"accept", "reject"}
@@ -63,6 +65,16 @@ def read(source: Source, request: Request) -> Iterator[Event]:
             source, "annotate with named sessions (?session=NAME in the address), which db-out "
             "writes as _annotator_id"
         )  # fmt: skip
+
+
+PLATFORM = Platform(
+    read,
+    "_input_hash",
+    "_annotator_id",
+    "accept",
+    ("task", "label"),
+    (*CHOSEN, PAIRS, SEQUENCES, BOXES),
+)
 
 
 def _event(record: dict[str, Any], task: Any, worker: Any) -> Event:

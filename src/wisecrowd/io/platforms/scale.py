@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms import Platform
 from wisecrowd.io.platforms.label_records import refuse_without_workers
 from wisecrowd.io.sources import Source
 
@@ -17,3 +18,6 @@ def read(source: Source, request: Request) -> Iterator[Any]:
         source, "ask Scale for the individual attempts with worker ids, as a table of task, worker "
         "and label"
     )  # fmt: skip
+
+
+PLATFORM = Platform(read, "task_id", "-", "response", ())

@@ -11,12 +11,7 @@ from typing import Any
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.delimited import read_csv, read_tsv
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.values import (
-    as_numbers,
-    as_times,
-    pick_question,
-    unknown_details,
-)
+from wisecrowd.io.platforms.values import as_numbers, as_times, pick_question, unknown_details
 from wisecrowd.io.sources import Source
 
 Pick = Callable[[list[str]], Mapping[str, str]]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms import Platform
 from wisecrowd.io.platforms.label_records import refuse_without_workers
 from wisecrowd.io.platforms.sheets import (
     finished,
@@ -46,6 +47,9 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
     take_gold(table, "gold", request)
     table = keep_status(table, _KEPT, "rejected, skipped or expired", request)
     yield finished(table, request, **_shared_out(table))
+
+
+PLATFORM = Platform(read, "INPUT:*", "ASSIGNMENT:worker_id", "OUTPUT:*", ("task", "label"))
 
 
 def _named(header: list[str], prefix: str) -> list[str]:

@@ -13,19 +13,19 @@ import numpy as np
 
 from wisecrowd.core.columns import find_columns, guess
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.kinds import NUMBERS
 from wisecrowd.core.messages.option_spelling import option
-from wisecrowd.core.wide_columns import (
+from wisecrowd.io.formats import FORMATS, Request
+from wisecrowd.io.limits import require_columns
+from wisecrowd.io.platforms import Platform
+from wisecrowd.io.platforms.values import unknown_details
+from wisecrowd.io.sources import Source
+from wisecrowd.kinds.classes.wide_columns import (
     WideColumns,
     choose_columns,
     label_texts,
     numbered_workers,
     require_workers,
 )
-from wisecrowd.io.formats import FORMATS, Request, load_reader
-from wisecrowd.io.limits import require_columns
-from wisecrowd.io.platforms.values import unknown_details
-from wisecrowd.io.sources import Source
 
 _ROWS = 1 << 16  # of a batch
 
@@ -96,6 +96,9 @@ def read(source: Source, request: Request, table: str = "csv") -> Iterator[dict[
         }
 
 
+PLATFORM = Platform(read, "row", "column name", "cell", ("task",))
+
+
 def _groups(workers: Sequence[str], n_tasks: int) -> Iterator[Sequence[str]]:
     """Yield workers in groups, so that thousands of short columns are not a batch each."""
     size = max(_ROWS // max(n_tasks, 1), 1)
@@ -117,7 +120,7 @@ def _parts(source: Source, request: _WideRequest, table: str) -> list[Any]:
     import pyarrow as pa
 
     try:
-        return [pa.table(dict(batch)) for batch in load_reader(FORMATS[table])(source, request)]
+        return [pa.table(dict(batch)) for batch in FORMATS[table](source, request)]
     except DataError as error:
         if source.name in str(error):
             raise
@@ -133,7 +136,7 @@ def _choose(
         if task is not None:
             find_columns(header, {"task": task})
         workers = request.layout.workers
-        if workers is None and request.kind.name == NUMBERS:
+        if workers is None and request.kind.container.numeric:
             workers = tuple(numbered_workers(header, task))
         chosen = choose_columns(texts, task, workers)
     except DataError as error:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms import Platform
 from wisecrowd.io.platforms.label_records import (
     SEPARATOR,
     Dropped,
@@ -57,6 +58,9 @@ def read(source: Source, request: Request) -> Iterator[Event]:
             else:
                 seen.add(key)
                 yield from _of_classification(row, row[worker], about)
+
+
+PLATFORM = Platform(read, "subject_ids", "user_name", "annotations", ("worker", "label"))
 
 
 def _latest_versions(table: Any) -> dict[str, int]:

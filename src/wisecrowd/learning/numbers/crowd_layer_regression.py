@@ -7,39 +7,34 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from wisecrowd.core.parameter_checks import check_choice
+from wisecrowd.core.parameter_checks import Choice, Limits
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedValue, is_finite
-from wisecrowd.learning.training.crowd_data import CrowdData, Features
-from wisecrowd.learning.training.crowd_regressor import (
+from wisecrowd.core.types import Floats
+from wisecrowd.learning.numbers.crowd_regressor import (
     CrowdRegressor,
     LearnedNumbers,
     NumberTraining,
+    fit_noise,
 )
-from wisecrowd.learning.training.network_files import network_from
-from wisecrowd.learning.training.network_model import NetworkModel
+from wisecrowd.learning.training.crowd_data import CrowdData, outputs_of
 from wisecrowd.learning.training.network_training import (
-    NetworkTraining,
+    ScalarTraining,
     as_array,
     choose_device,
-    require_outputs,
-    require_shape,
-    standardize,
+    with_features,
 )
-from wisecrowd.learning.training.number_model import fit_noise
-from wisecrowd.learning.training.pair_data import outputs_of
 from wisecrowd.learning.training.ranks import over_ranks
-from wisecrowd.nn.backbones import make_backbone
+from wisecrowd.learning.training.trainer import NetworkModel
+from wisecrowd.nn.backbones import AffineOutput
 from wisecrowd.nn.batches import CrowdBatch
-from wisecrowd.nn.number_heads import NUMBER_LAYERS, AffineOutput, WorkerNumbers, number_loss
-
-Floats = NDArray[np.float64]
+from wisecrowd.nn.heads import NUMBER_LAYERS, WorkerNumbers
+from wisecrowd.nn.objectives import number_loss
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CrowdLayerRegression(NetworkTraining, CrowdRegressor):
+class CrowdLayerRegression(ScalarTraining, CrowdRegressor):
     r"""The crowd layer for numbers: each worker scales and shifts the output of a regression.
 
     .. math::
@@ -100,14 +95,12 @@ class CrowdLayerRegression(NetworkTraining, CrowdRegressor):
         "unit_": SavedValue(lambda value: is_finite(value) and value > 0, "a number above zero"),
     }
 
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_choice("kind", self.kind, NUMBER_LAYERS)
+    limits: ClassVar[Limits] = {"kind": Choice(NUMBER_LAYERS)}
 
     # ---------------------------------------------------------------------------------------- fit
 
     def _fit(self, training: NumberTraining) -> LearnedNumbers:
-        numbers, device = training.numbers, choose_device(self.device)
+        numbers, device = training.labels, choose_device(self.device)
         selection = self._selection(training, numbers.n_annotations)
         self._require_resumable(training.resume)
         mean = float(np.average(numbers.value, weights=numbers.weights))
@@ -117,11 +110,10 @@ class CrowdLayerRegression(NetworkTraining, CrowdRegressor):
         standard = replace(numbers, value=(numbers.value - center) / unit)
         data = CrowdData(training.X, standard, (training.gold - center) / unit, device=device)
         useful = (numbers.labels_per_task > 0) | ~np.isnan(training.gold)
+        training = with_features(training, data.features.shape)
         if training.valid is not None:
-            known = Features(training.valid[0])
-            require_shape(known, data.features.shape, "The validation set has")
-            scaled = (training.valid[1] - center) / unit
-            training = replace(training, valid=(known, scaled))
+            features, values = training.valid
+            training = replace(training, valid=(features, (values - center) / unit))
         with self._own_generator(device):
             rows = torch.from_numpy(np.flatnonzero(useful))
             run = self._train(training, data, rows, selection)
@@ -138,14 +130,8 @@ class CrowdLayerRegression(NetworkTraining, CrowdRegressor):
             **outcome,
         )
 
-    def _make_network(self, shape: tuple[int, ...]) -> nn.Module:
-        return AffineOutput(make_backbone(self.module, shape, 1))
-
     def _new_model(self, data: CrowdData, seen: CrowdData) -> NumberLayerModel:
-        network = self._make_network(data.features.shape)
-        standardize(network, data.features)
-        assert isinstance(network, AffineOutput)
-        require_outputs(network.module, data.features, 1, "one output, the number")
+        network = self._started_network(data.features, "the number")
         numbers = seen.labels
         network.move(shift=float(np.average(numbers.value, weights=numbers.weights)))
         count = np.bincount(numbers.worker, numbers.weights, numbers.n_workers)
@@ -165,15 +151,9 @@ class CrowdLayerRegression(NetworkTraining, CrowdRegressor):
 
     # --------------------------------------------------------------------------------- afterwards
 
-    def _set_network(self, files: dict[str, bytes]) -> None:
-        """Rebuild the network with the weights of a file."""
-        shape, own = tuple(self.input_shape_), isinstance(self.module, str)
-        self._network = network_from(files, lambda: self._make_network(shape), trial=own)
-
     def _numbers(self, X: Any) -> Floats:
-        features = Features(X)
-        require_shape(features, tuple(self.input_shape_), "X has")
-        return np.asarray(self.center_ + self.unit_ * outputs_of(self._network, features))
+        output = outputs_of(self._network, self._new_features(X))
+        return np.asarray(self.center_ + self.unit_ * output)
 
 
 class NumberLayerModel(NetworkModel):

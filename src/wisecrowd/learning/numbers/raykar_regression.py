@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.aggregation.numbers.gaussian_em import GaussianEM
-from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
-from wisecrowd.core.features import is_dataset
-from wisecrowd.core.findings import Finding
-from wisecrowd.core.parameter_checks import (
-    MOST_ITERATIONS,
-    check_integer,
-    check_number,
-    is_auto,
-)
+from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
+from wisecrowd.core.parameter_checks import Limits, Number, check_number, is_auto
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray
+from wisecrowd.core.types import Floats
 from wisecrowd.inference.monitor import Progress, report
-from wisecrowd.learning.training.crowd_regressor import (
+from wisecrowd.kinds.numbers.methods.gaussian_em import GaussianEM
+from wisecrowd.learning.base import FlatLearner
+from wisecrowd.learning.numbers.crowd_regressor import (
     CrowdRegressor,
     LearnedNumbers,
+    NumberModel,
     NumberTraining,
+    least_variance,
 )
-from wisecrowd.learning.training.number_model import NumberModel, least_variance
 
-Floats = NDArray[np.float64]
 PENALTIES = 10.0 ** np.arange(-2, 6.5, 0.5)  # candidates of "auto"
 INNER_ITERATIONS = 100  # of the workers' fit, which every alternation repeats
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RaykarRegression(CrowdRegressor):
+class RaykarRegression(FlatLearner, CrowdRegressor):
     r"""Ridge regression as the prior of each task's number, workers with bias and noise.
 
     .. math::
@@ -114,10 +108,9 @@ class RaykarRegression(CrowdRegressor):
         "l2_": NUMBER,
     }
 
-    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        # Features that are not vectors are flattened; only the size of their first axis is saved.
-        features, inputs = sizes["features"], len(np.atleast_1d(self.coef_))
-        return {"inputs": inputs if features and inputs % features == 0 else features}
+    limits: ClassVar[Limits] = {
+        "prior": Number(0.0),
+    }
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -125,14 +118,10 @@ class RaykarRegression(CrowdRegressor):
             if isinstance(self.l2, str):
                 raise ParameterError(f"l2 is {self.l2!r}; give a number of at least 0, or 'auto'.")
             check_number("l2", self.l2, 0.0)
-        check_number("prior", self.prior, 0.0)
-        check_integer("max_iter", self.max_iter, 1, MOST_ITERATIONS)
-        check_number("tol", self.tol, 0.0)
 
     def _fit(self, training: NumberTraining) -> LearnedNumbers:
-        if training.resume:
-            raise ParameterError("RaykarRegression writes no checkpoints; fit without resume.")
-        numbers, X = training.numbers, _as_matrix(training.X)
+        self._refuse_to_resume(training, "writes no checkpoints")
+        numbers, X = training.labels, self._as_matrix(training.X)
         useful = (numbers.labels_per_task > 0) | ~np.isnan(training.gold)
         ridge, floor = Ridge.of(X, useful), least_variance(numbers)
         crowd = self._posterior_of(training, None)
@@ -155,13 +144,9 @@ class RaykarRegression(CrowdRegressor):
                 "change": moved if history else 1.0,
             })  # fmt: skip
         model = NumberModel(np.ones(numbers.n_workers), crowd.bias, crowd.noise, variance)
-        unused = Finding(
-            "validation-set-not-used", "medium", 1.0, (),
-            "RaykarRegression has no epochs to choose among; the validation set was not used.", "",
-        )  # fmt: skip
         return LearnedNumbers(
-            fitted, model, len(history), converged, tuple(history),
-            findings=() if training.valid is None else (unused,),
+            fitted, model, n_iter=len(history), converged=converged, history=tuple(history),
+            findings=self._unused(training),
             extra={"coef": line.coef, "intercept": line.intercept, "l2": l2},
         )  # fmt: skip
 
@@ -173,24 +158,24 @@ class RaykarRegression(CrowdRegressor):
         with warnings.catch_warnings():  # they would recur in every iteration
             warnings.simplefilter("ignore", WisecrowdWarning)
             found = GaussianEM(prior=self.prior, max_iter=INNER_ITERATIONS).fit(
-                training.numbers, task_prior=task_prior, gold=gold
+                training.labels, task_prior=task_prior, gold=gold
             )
         mean, bias = np.array(found.values_), np.array(found.bias_)
         if gold is None and task_prior is not None:
             # The prior keeps the level of the last regression; without this move level and biases
             # would drift together over hundreds of iterations.
-            shift = float(np.average(bias, weights=training.numbers.labels_per_worker > 0))
+            shift = float(np.average(bias, weights=training.labels.labels_per_worker > 0))
             mean, bias = mean + shift, bias - shift
-        floor = np.sqrt(least_variance(training.numbers))
-        return CrowdPosterior(mean, found.variance_, bias, np.maximum(found.noise_, floor))
+        noise = np.maximum(found.noise_, np.sqrt(least_variance(training.labels)))
+        variance = found.variance_
+        if task_prior is not None:  # given the biases, as the steps of EM have it
+            model = NumberModel(np.ones_like(noise), bias, noise, task_prior[1])
+            free = model.posterior(task_prior[0], training.labels)[1]
+            variance = np.where(variance > 0, free, 0.0)
+        return CrowdPosterior(mean, variance, bias, noise)
 
     def _numbers(self, X: Any) -> Floats:
-        flat = _as_matrix(X)
-        if flat.shape[1] != len(self.coef_):
-            raise DataError(
-                f"Each row of X has {flat.shape[1]} numbers and RaykarRegression is expecting "
-                f"{len(self.coef_)}; give features of the shape that the fit had."
-            )
+        flat = self._new_matrix(X)
         return np.asarray(flat @ self.coef_ + self.intercept_)
 
 
@@ -268,12 +253,3 @@ class Ridge(NamedTuple):
         # Rounding must not decide between equal errors: the largest penalty wins.
         close = np.array(errors) <= min(errors) * (1 + 1e-9)
         return float(PENALTIES[np.flatnonzero(close)[-1]])
-
-
-def _as_matrix(X: Any) -> Floats:
-    if is_dataset(X):
-        raise DataError(
-            "RaykarRegression needs all features at once and X is a dataset; give an array of its "
-            "items."
-        )
-    return np.asarray(X, dtype=np.float64).reshape(len(X), -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,39 +13,39 @@ from torch import Tensor, nn
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.parameter_checks import check_choice, check_number
+from wisecrowd.core.parameter_checks import Choice, Limits, check_number
 from wisecrowd.core.saved_attributes import Saved, SavedValue
-from wisecrowd.learning.training.crowd_data import Features
-from wisecrowd.learning.training.item_learner import ItemLearner, LearnedReward, PairTraining
-from wisecrowd.learning.training.network_files import network_from
-from wisecrowd.learning.training.network_model import NetworkModel
+from wisecrowd.core.types import Floats
+from wisecrowd.kinds.pairs.container import CrowdPairs
+from wisecrowd.learning.pairs.item_learner import (
+    ItemLearner,
+    LearnedReward,
+    PairTraining,
+    left_share,
+)
+from wisecrowd.learning.training.crowd_data import Features, outputs_of
 from wisecrowd.learning.training.network_training import (
-    NetworkTraining,
+    ScalarTraining,
     as_array,
     choose_device,
-    require_outputs,
-    require_shape,
-    standardize,
 )
-from wisecrowd.learning.training.pair_data import PairData, outputs_of
-from wisecrowd.nn.backbones import make_backbone
-from wisecrowd.nn.number_heads import AffineOutput
-from wisecrowd.nn.pair_batches import PairBatch
-from wisecrowd.nn.preference import (
-    WorkerReliability,
+from wisecrowd.learning.training.trainer import NetworkModel
+from wisecrowd.nn.backbones import AffineOutput
+from wisecrowd.nn.batches import PairBatch
+from wisecrowd.nn.heads import WorkerReliability
+from wisecrowd.nn.objectives import (
     conservative_preference_loss,
     preference_loss,
     robust_preference_loss,
     worker_preference_loss,
 )
 
-Floats = NDArray[np.float64]
 LOSSES = ("per-worker", "plain", "robust", "conservative")
 WITH_RATE = ("robust", "conservative")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PreferenceNet(NetworkTraining, ItemLearner):
+class PreferenceNet(ScalarTraining, ItemLearner):
     r"""A reward of item features, learnt from votes together with the reliability of workers.
 
     .. math::
@@ -124,10 +125,13 @@ class PreferenceNet(NetworkTraining, ItemLearner):
         "selection_": SavedValue(lambda value: value in ("last", "crowd"), "last or crowd"),
     }
 
+    limits: ClassVar[Limits] = {
+        "loss": Choice(LOSSES),
+        "selection": Choice(("auto", "last", "crowd")),
+    }
+
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("selection", self.selection, ("auto", "last", "crowd"))
         if self.loss in WITH_RATE:
             if self.flip_rate is None:
                 raise ParameterError(
@@ -161,15 +165,15 @@ class PreferenceNet(NetworkTraining, ItemLearner):
     # ---------------------------------------------------------------------------------------- fit
 
     def _fit(self, training: PairTraining) -> LearnedReward:
-        selection = self._selection(training, training.votes.n_annotations)
+        selection = self._selection(training, training.labels.n_annotations)
         device = choose_device(self.device)
         self._require_resumable(training.resume)
-        data = PairData(training.X, training.votes, device=device)
-        useful = torch.from_numpy(np.flatnonzero(training.votes.weights > 0))
+        data = PairData(training.X, training.labels, device=device)
+        useful = torch.from_numpy(np.flatnonzero(training.labels.weights > 0))
         with self._own_generator(device):
             run = self._train(training, data, useful, selection)
         model: RewardModel = run.model
-        turned = model.turn(training.votes.worker, training.votes.weights)
+        turned = model.turn(training.labels.worker, training.labels.weights)
         network = model.network.eval().to("cpu")
         outcome = self._outcome_of(run, selection, data.features.shape)
         outcome["findings"] += turned
@@ -178,14 +182,8 @@ class PreferenceNet(NetworkTraining, ItemLearner):
             outputs_of(network, data.features), reliability, private={"network": network}, **outcome
         )
 
-    def _make_network(self, shape: tuple[int, ...]) -> nn.Module:
-        return AffineOutput(make_backbone(self.module, shape, 1))
-
     def _new_model(self, data: PairData, seen: PairData) -> RewardModel:
-        network = self._make_network(data.features.shape)
-        standardize(network, data.features)
-        assert isinstance(network, AffineOutput)
-        require_outputs(network.module, data.features, 1, "one output, the reward")
+        network = self._started_network(data.features, "the reward")
         if self.module == "linear":  # few votes must not leave the scores of a random start
             for layer in network.modules():
                 if isinstance(layer, nn.Linear):
@@ -201,15 +199,8 @@ class PreferenceNet(NetworkTraining, ItemLearner):
 
     # --------------------------------------------------------------------------------- afterwards
 
-    def _set_network(self, files: dict[str, bytes]) -> None:
-        """Rebuild the network with the weights of a file."""
-        shape, own = tuple(self.input_shape_), isinstance(self.module, str)
-        self._network = network_from(files, lambda: self._make_network(shape), trial=own)
-
     def _rewards(self, X: Any) -> Floats:
-        features = Features(X)
-        require_shape(features, tuple(self.input_shape_), "X has")
-        return outputs_of(self._network, features)
+        return outputs_of(self._network, self._new_features(X))
 
 
 class RewardModel(NetworkModel):
@@ -290,3 +281,52 @@ class RewardModel(NetworkModel):
             "reward was mirrored; check on a few known pairs that the right side wins."
         )
         return (Finding("mirrored-reward", "high", 1 - kept, (), text, ""),)
+
+
+class PairData:
+    """Features of items and votes, cut into batches of votes.
+
+    Attributes
+    ----------
+    features : Features
+    votes : CrowdPairs
+        Item ``a`` is row ``a`` of the features.
+    """
+
+    def __init__(self, X: Any, votes: CrowdPairs, *, device: Any = "cpu") -> None:
+        self.features = X if isinstance(X, Features) else Features(X)
+        self.votes, self.device = votes, torch.device(device)
+        self._left = torch.from_numpy(votes.left.astype(np.int64))
+        self._right = torch.from_numpy(votes.right.astype(np.int64))
+        self._worker = torch.from_numpy(votes.worker.astype(np.int64))
+        self._share = torch.tensor(left_share(votes), dtype=torch.float32)
+        weight = votes.weight
+        self._weight = None if weight is None else torch.tensor(weight, dtype=torch.float32)
+
+    def only(self, rows: Tensor) -> PairData:
+        """Return a part with these votes; batches still take rows of the whole."""
+        return self
+
+    def batch(self, rows: Tensor) -> PairBatch:
+        """Return some votes with the features of their items."""
+        both = torch.cat([self._left[rows], self._right[rows]])
+        items, place = torch.unique(both, return_inverse=True)
+        return PairBatch(
+            self.features[items],
+            place[: len(rows)],
+            place[len(rows) :],
+            self._worker[rows],
+            self._share[rows],
+            None if self._weight is None else self._weight[rows],
+        ).to(self.device)
+
+    def batches(self, rows: Tensor, size: int) -> Iterator[PairBatch]:
+        """Split rows into batches of nearly equal size."""
+        for part in torch.tensor_split(rows, max(1, -(-len(rows) // size))):
+            yield self.batch(part)
+
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Return everything but the features, for the fingerprint of a checkpoint."""
+        votes = self.votes
+        yield from (votes.worker, votes.left, votes.right, votes.outcome)
+        yield np.zeros(0) if votes.weight is None else votes.weight

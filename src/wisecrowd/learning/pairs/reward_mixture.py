@@ -9,21 +9,22 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.features import is_dataset
+from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.parameter_checks import (
-    MOST_ITERATIONS,
     MOST_STARTS,
+    Limits,
+    Number,
     as_generator,
     check_integer,
-    check_number,
     is_auto,
 )
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.types import Floats
 from wisecrowd.inference.monitor import Progress, report
-from wisecrowd.learning.training.item_learner import (
+from wisecrowd.kinds.pairs.container import CrowdPairs
+from wisecrowd.learning.base import FlatLearner
+from wisecrowd.learning.pairs.item_learner import (
     ItemLearner,
     LearnedReward,
     PairTraining,
@@ -31,14 +32,13 @@ from wisecrowd.learning.training.item_learner import (
     sigmoid,
 )
 
-Floats = NDArray[np.float64]
 FOLDS = 5  # parts of the votes that are held out to choose the number of groups
 MOST_GROUPS = 4  # candidates of "auto"
 SAME_OBJECTIVE = 1e-9  # relative difference of objectives that counts as none
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RewardMixture(ItemLearner):
+class RewardMixture(FlatLearner, ItemLearner):
     r"""Several linear rewards and the group of each worker, by EM; needs no torch.
 
     .. math::
@@ -116,13 +116,12 @@ class RewardMixture(ItemLearner):
         "membership_": SavedArray("J G", "distribution"),
     }
 
+    limits: ClassVar[Limits] = {
+        "l2": Number(1e-12),
+    }
+
     def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        # Features that are not vectors are flattened; only the size of their first axis is saved.
-        features, inputs = sizes["features"], (np.shape(self.coef_) or (0,))[-1]
-        fits = features and inputs % features == 0
-        return {
-            "G": len(np.atleast_1d(self.group_share_)), "inputs": inputs if fits else features,
-        }  # fmt: skip
+        return {**super()._axis_sizes(sizes), "G": len(np.atleast_1d(self.group_share_))}
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -132,17 +131,12 @@ class RewardMixture(ItemLearner):
                     f"n_groups is {self.n_groups!r}; give an integer from 1 up, or 'auto'."
                 )
             check_integer("n_groups", self.n_groups, 1, MOST_STARTS)
-        check_number("l2", self.l2, 1e-12)
-        check_integer("n_init", self.n_init, 1, MOST_STARTS)
-        check_integer("max_iter", self.max_iter, 1, MOST_ITERATIONS)
-        check_number("tol", self.tol, 0.0)
 
     # ---------------------------------------------------------------------------------------- fit
 
     def _fit(self, training: PairTraining) -> LearnedReward:
-        if training.resume:
-            raise ParameterError("RewardMixture writes no checkpoints; fit without resume.")
-        X, votes = _as_matrix(training.X), training.votes
+        self._refuse_to_resume(training, "writes no checkpoints")
+        X, votes = self._as_matrix(training.X), training.labels
         mean, scale = X.mean(axis=0), X.std(axis=0)
         scale = np.where(scale > 1e-12 * (1 + np.abs(mean)), scale, np.inf)  # constant: no weight
         standard, rng = (X - mean) / scale, as_generator(self.random_state)
@@ -223,12 +217,7 @@ class RewardMixture(ItemLearner):
         return np.asarray(rewards - self.group_center_)
 
     def _group_rewards(self, X: Any) -> Floats:
-        flat = _as_matrix(X)
-        if flat.shape[1] != self.coef_.shape[1]:
-            raise DataError(
-                f"Each row of X has {flat.shape[1]} numbers and RewardMixture is expecting "
-                f"{self.coef_.shape[1]}; give features of the shape that the fit had."
-            )
+        flat = self._new_matrix(X)
         return np.asarray(flat @ self.coef_.T)
 
     def _rewards(self, X: Any) -> Floats:
@@ -355,12 +344,3 @@ def folds_by_worker(votes: CrowdPairs, rng: np.random.Generator) -> NDArray[np.i
     fold = np.empty(votes.n_annotations, dtype=np.int64)
     fold[order] = np.arange(votes.n_annotations) % FOLDS
     return fold
-
-
-def _as_matrix(X: Any) -> Floats:
-    if is_dataset(X):
-        raise DataError(
-            "RewardMixture needs all features at once and X is a dataset; give an array of its "
-            "items."
-        )
-    return np.asarray(X, dtype=np.float64).reshape(len(X), -1)

@@ -18,20 +18,19 @@ from wisecrowd.core.exceptions import DataError, ParameterError, not_fitted
 from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.parameter_checks import check_flag, check_integer, check_number
 from wisecrowd.core.registry import get_method
-from wisecrowd.core.sequence_answers import joined
-from wisecrowd.core.sequences import CrowdSequences
-from wisecrowd.core.span_errors import span_scores
-from wisecrowd.core.tag_scheme import TagScheme
-from wisecrowd.core.tag_texts import in_bio, tags_in
-from wisecrowd.families.tag_chains import span_confidence
+from wisecrowd.core.types import Floats, Longs
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.kernels import kernels_for
-from wisecrowd.learning.training.network_files import FILE, network_from
-from wisecrowd.learning.training.torch_random import own_random_numbers
+from wisecrowd.kinds.sequences.answers import joined
+from wisecrowd.kinds.sequences.container import CrowdSequences
+from wisecrowd.kinds.sequences.methods.marked_spans import span_confidence
+from wisecrowd.kinds.sequences.metrics import span_scores
+from wisecrowd.kinds.sequences.tag_scheme import TagScheme
+from wisecrowd.kinds.sequences.tag_texts import in_bio, tags_in
+from wisecrowd.learning.training.checkpoint import FILE, network_from
+from wisecrowd.learning.training.trainer import own_random_numbers
 from wisecrowd.storage.models import load_state, save_state
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Batch = tuple[Tensor, Tensor]  # padded features and mask
 KIND = "token-tagger"
 LEAST = 1e-12
@@ -262,7 +261,7 @@ class TokenTagger:
             )
         return span_scores(scheme, wanted, path, pointer)["span_f1"]
 
-    def _decoded(self, X: Any) -> tuple[TagScheme, Ints, NDArray[np.int32], Floats]:
+    def _decoded(self, X: Any) -> tuple[TagScheme, Longs, NDArray[np.int32], Floats]:
         """Return the scheme, pointers of texts, the best legal tags, and confidence of spans."""
         probas = self.predict_proba(X)
         scheme = TagScheme(self.scheme_, tuple(self.classes_.tolist()))
@@ -336,7 +335,7 @@ def _fresh(method: Any) -> Any:
     return made
 
 
-def _texts(X: Any, tasks: list[Any] | None, length: Ints | None) -> list[Tensor]:
+def _texts(X: Any, tasks: list[Any] | None, length: Longs | None) -> list[Tensor]:
     """Return the tokens of every text as a tensor, in the order of the tasks."""
     if isinstance(X, Mapping):
         names = list(X) if tasks is None else tasks

@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.concurrency import exclusive_fit
-from wisecrowd.core.estimator import Estimator
-from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.features import as_features, as_set_targets, is_dataset, is_sparse
-from wisecrowd.core.findings import Finding, warn_of
-from wisecrowd.core.parameter_checks import (
-    MOST_ITERATIONS,
-    as_generator,
-    check_integer,
-    check_number,
-)
-from wisecrowd.core.saved_attributes import RECORDS, Saved, SavedArray, SavedValue, is_count
-from wisecrowd.core.set_answers import SetAnswers
-from wisecrowd.core.set_scores import set_scores
-from wisecrowd.core.set_truth import SetPrior, known_sets, set_prior
-from wisecrowd.core.sets import CrowdSets
-from wisecrowd.families.label_rules import LabelRules
-from wisecrowd.families.set_method import WorkerSets, check_threshold, chosen_classes
-from wisecrowd.families.set_mixture import SetMixture, SetParams
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.findings import Finding
+from wisecrowd.core.parameter_checks import Limits, Number
+from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.types import Floats
 from wisecrowd.inference.monitor import Progress, report
-from wisecrowd.learning.training.logistic import Standardised
+from wisecrowd.kinds.sets.answers import SetAnswers
+from wisecrowd.kinds.sets.container import CrowdSets
+from wisecrowd.kinds.sets.methods.base import WorkerSets, check_threshold, chosen_classes
+from wisecrowd.kinds.sets.methods.label_rules import LabelRules
+from wisecrowd.kinds.sets.methods.set_mixture import SetMixture, SetParams
+from wisecrowd.kinds.sets.metrics import set_scores
+from wisecrowd.kinds.sets.truth import SetPrior, known_sets, set_prior
+from wisecrowd.learning.base import FlatLearner, Outcome, TaskLearner, TrainingSet
+from wisecrowd.learning.training.label_model import Standardised
+from wisecrowd.learning.training.rows_of_features import by_rows, require_given
 
-Floats = NDArray[np.float64]
 LEAST = 1e-6  # smallest probability that features alone may give a class
 WORKER_STEPS, WORKER_TOLERANCE = 100, 1e-3  # of the fits to workers in between
 
 
+@dataclass(frozen=True, eq=False)
+class LearnedSets(Outcome):
+    """Results of a fit to sets: the workers, and a model of the labels given the features."""
+
+    model: SetMixture
+    params: SetParams
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class RaykarSets(Estimator):
+class RaykarSets(FlatLearner, TaskLearner):
     r"""A logistic regression for every class, and sensitivity and false alarms of workers.
 
     .. math::
@@ -90,7 +90,8 @@ class RaykarSets(Estimator):
     Notes
     -----
     The paper has one class; here every class has a regression, and workers have rates per class
-    that are shrunk to the crowd's.
+    that are shrunk to the crowd's. There are no epochs: ``fit`` does not use ``valid``, with a
+    finding, and refuses ``resume``.
 
     References
     ----------
@@ -111,10 +112,11 @@ class RaykarSets(Estimator):
     threshold: Any = 0.5
     max_iter: int = 30
     tol: float = 1e-2
-    random_state: int | None = 0
 
     takes: ClassVar[str] = "sets"
-    rows_are: ClassVar[str] = "tasks"
+    without_labels: ClassVar[str] = (
+        "learns nothing from them, and they get the regressions' own answer."
+    )
     saves: ClassVar[dict[str, Saved]] = {
         "coef_": SavedArray("K inputs"),
         "intercept_": SavedArray("K"),
@@ -122,73 +124,29 @@ class RaykarSets(Estimator):
         "false_alarm_": SavedArray("J K", "probability"),
         "pooled_sensitivity_": SavedArray("K", "probability"),
         "pooled_false_alarm_": SavedArray("K", "probability"),
-        "history_": RECORDS,
-        "n_features_in_": SavedValue(is_count, "a count", optional=True),
-        "feature_names_in_": SavedArray("features", "id", optional=True),
     }
     _fit_call = "fit(X, sets)"
-
-    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        # Features that are not vectors are flattened; only the size of their first axis is saved.
-        features, per_task = sizes["features"], (np.shape(self.coef_) or (0,))[-1]
-        return {"inputs": per_task if features and per_task % features == 0 else features}
-
-    def _validate_parameters(self) -> None:
-        as_generator(self.random_state)
-        check_number("l2", self.l2, 0.0)
-        check_number("shrinkage", self.shrinkage, 0.01, 1e6)
-        check_threshold(self.threshold)
-        check_integer("max_iter", self.max_iter, 1, MOST_ITERATIONS)
-        check_number("tol", self.tol, 0.0)
+    limits: ClassVar[Limits] = {
+        "l2": Number(0.0),
+        "shrinkage": Number(0.01, 1000000.0),
+        "threshold": check_threshold,
+    }
 
     # -------------------------------------------------------------------------------------- fit
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        tasks: Any = None,
-        gold: Any = None,
-        valid: Any = None,
-        resume: bool | None = False,
-    ) -> Self:
-        """Fit to features and sets.
-
-        Parameters
-        ----------
-        X : (N, d) or (N, ...) array, sparse matrix, or frame of numbers
-        y : CrowdSets, long frame, or (task, worker, label)
-        tasks : (N,) ids, optional
-            Task of each row of ``X``. Without it, tasks must be row numbers.
-        gold : mapping from task to set, (task, label) frame, or (N,) list with None
-            Known sets, which the result keeps and the regressions learn from.
-        valid : optional
-            Not used, with a finding: there are no epochs to choose among.
-        resume : bool, optional
-            Refused: there are no checkpoints.
-        """
-        self._validate_parameters()
-        if resume:
-            raise ParameterError("RaykarSets writes no checkpoints; fit without resume.")
-        features = as_features(X)
-        data = as_set_targets(y, len(features) if not is_sparse(features) else features.shape[0],
-                              tasks)  # fmt: skip
+    def _training(
+        self, X: Any, y: Any, ids: Any, gold: Any, valid: Any, resume: Any
+    ) -> TrainingSet:
+        data = as_set_targets(y, len(X), ids)
         if data.n_annotations == 0:
             raise DataError("There are no annotations to fit; give sets for some rows of X.")
-        prior = set_prior(None, gold, data)
-        with exclusive_fit(self):
-            fresh = type(self)(**self.get_params(deep=False))
-            fresh._learn(X, features, data, prior)
-            fresh._report((*_unlabelled(data), *(() if valid is None else (_unused(),))))
-            self._forget()
-            vars(self).update(vars(fresh))
-        warn_of(self.findings_, stacklevel=3)
-        return self
+        return TrainingSet(X, data, set_prior(None, gold, data), valid, resume)
 
-    def _learn(self, X: Any, features: Any, data: CrowdSets, prior: SetPrior) -> None:
-        matrix = _as_matrix(features)
-        standard = Standardised.of(matrix)
+    def _fit(self, training: TrainingSet) -> LearnedSets:
+        self._refuse_to_resume(training, "writes no checkpoints")
+        data: CrowdSets = training.labels
+        prior: SetPrior = training.gold
+        standard = Standardised.of(self._as_matrix(training.X))
         rules = LabelRules.none(data.n_classes)
         model = SetMixture(data, prior, rules, float(self.shrinkage))
         run = model.run(1, WORKER_STEPS, WORKER_TOLERANCE)
@@ -205,30 +163,22 @@ class RaykarSets(Estimator):
             old, converged = chance, moved <= self.tol
             report(Progress(len(history) + 1, self.max_iter, -moved))
             history.append({"iteration": len(history) + 1.0, "change": moved})
-        self.coef_, self.intercept_ = standard.as_given(weights)
-        self._publish(X, matrix, model, run.params)
-        self.history_, self.n_iter_, self.converged_ = tuple(history), len(history), converged
+        coef, intercept = standard.as_given(weights)
+        return LearnedSets(
+            model, run.params, n_iter=len(history), converged=converged, history=tuple(history),
+            findings=self._unused(training), extra={"coef": coef, "intercept": intercept},
+        )  # fmt: skip
 
-    def _publish(self, X: Any, matrix: Any, model: SetMixture, params: SetParams) -> None:
-        data = model.data
-        found = data.attributes()
+    def _answer(self, training: TrainingSet, result: LearnedSets) -> tuple[Finding, ...]:
+        params = result.params
         (self.sensitivity_, self.false_alarm_), pooled = params.rates, params.pooled
         self.pooled_sensitivity_, self.pooled_false_alarm_ = pooled
-        probas = model.careful(params)
-        answers = SetAnswers(probas, chosen_classes(probas, self.threshold))
-        worth = WorkerSets.of(data, probas)
-        found |= answers.attributes(found)
-        found |= {"worker_accuracy_": worth.accuracy, "worker_accuracy_error_": worth.error}
-        found |= {f"{name}_": value for name, value in worth.published().items()}
-        vars(self).update(found)
-        self._frame_library = data.frame_library
-        self.n_features_in_ = int(np.shape(X)[1]) if np.ndim(X) > 1 else int(matrix.shape[1])
-        if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
-            self.feature_names_in_ = np.asarray(list(X.columns), dtype=object)
-
-    def _report(self, findings: tuple[Finding, ...]) -> None:
-        self.findings_ = findings
-        self.warnings_ = tuple(map(str, findings))
+        probas = result.model.careful(params)
+        worth = WorkerSets.of(training.labels, probas)
+        vars(self).update(self._answers(probas))
+        self.worker_accuracy_, self.worker_accuracy_error_ = worth.accuracy, worth.error
+        vars(self).update({f"{name}_": value for name, value in worth.published().items()})
+        return ()
 
     # ---------------------------------------------------------------------------------- predict
 
@@ -244,14 +194,7 @@ class RaykarSets(Estimator):
         tasks : (n,) ids, optional
             Task of each row, as in ``fit``.
         """
-        self._require_fitted()
-        features = as_features(X, n_features=self.n_features_in_, owner=type(self).__name__)
-        flat = _as_matrix(features)
-        if flat.shape[1] != self.coef_.shape[1]:
-            raise DataError(
-                f"Each row of X has {flat.shape[1]} numbers and RaykarSets is expecting "
-                f"{self.coef_.shape[1]}; give features of the shape that the fit had."
-            )
+        flat = self._new_matrix(self._checked(X))
         score = np.asarray(flat @ self.coef_.T) + self.intercept_
         chance = np.clip(_sigmoid(score), LEAST, 1 - LEAST)
         if labels is None:
@@ -295,11 +238,6 @@ class RaykarSets(Estimator):
         tasks = np.arange(len(found["labels_"])) if ids is None else ids
         return SetAnswers.main_columns(found | {"tasks_": tasks, "classes_": self.classes_})
 
-    def save(self, path: Any) -> None:
-        """Save the fitted method to a folder; ``wisecrowd.load`` reads it."""
-        self._require_fitted()
-        importlib.import_module("wisecrowd.storage.saved_methods").save(self, path)
-
 
 def solve_sigmoid(X: Any, targets: Floats, l2: float, start: Floats, tol: float = 1e-6) -> Floats:
     r"""Return the (K, d) weights of a logistic regression per class, on probabilities.
@@ -341,30 +279,14 @@ def _sigmoid(score: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-np.clip(score, -500, 500))))
 
 
-def _as_matrix(X: Any) -> Any:
-    if is_dataset(X):
-        raise DataError(
-            "RaykarSets needs all features at once and X is a dataset; give an array of its items."
-        )
-    if is_sparse(X):
-        return X.astype(np.float64)
-    return np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+def as_set_targets(y: Any, n_rows: int, tasks: Any = None) -> CrowdSets:
+    """Return sets with one task per row of the features, in that order.
 
-
-def _unlabelled(data: CrowdSets) -> tuple[Finding, ...]:
-    bare = data.labels_per_task == 0
-    if not bare.any():
-        return ()
-    text = (
-        f"{int(bare.sum())} of {data.n_tasks} rows of X have no labels; RaykarSets learns nothing "
-        "from them, and they get the regressions' own answer."
-    )
-    ids = tuple(data.tasks[bare].tolist())
-    return (Finding("tasks-without-labels", "medium", float(bare.mean()), ids, text, ""),)
-
-
-def _unused() -> Finding:
-    return Finding(
-        "validation-set-not-used", "medium", 1.0, (),
-        "RaykarSets has no epochs to choose among; the validation set was not used.", "",
-    )  # fmt: skip
+    Parameters
+    ----------
+    y : CrowdSets, long frame, or (task, worker, label)
+    n_rows, tasks
+        As in :func:`~wisecrowd.learning.training.rows_of_features.as_targets`.
+    """
+    require_given(y)
+    return by_rows(CrowdSets.coerce(y), n_rows, tasks)

@@ -13,30 +13,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameter_checks import (
-    MOST_STARTS,
-    as_generator,
-    check_flag,
-    check_integer,
-    is_auto,
-)
+from wisecrowd.core.parameter_checks import MOST_STARTS, Count, Flag, Limits, as_generator, is_auto
 from wisecrowd.core.saved_attributes import Saved, number_between
-from wisecrowd.families.confusion import safe_log
+from wisecrowd.core.types import Floats
 from wisecrowd.inference.monitor import stage, unreported
+from wisecrowd.kinds.classes.families.confusion import safe_log
 from wisecrowd.learning.training.crowd_classifier import Learned, Training
 from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
 from wisecrowd.learning.training.crowd_model import CrowdModel, TargetModel
+from wisecrowd.learning.training.label_model import with_gold
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
-from wisecrowd.learning.training.targets import with_gold
 from wisecrowd.nn.batches import CrowdBatch
-
-Floats = NDArray[np.float64]
 
 CLIPS = (0.5, 0.7, 0.9, 0.97, 1.0)  # candidates of "auto", besides a uniform prior
 HELD_OUT = 0.1  # share of the annotations that "auto" holds out
@@ -102,11 +93,14 @@ class AlternatingClassifier(NeuralClassifier):
         "clip_": number_between(0, 1),
     }
 
+    limits: ClassVar[Limits] = {
+        "steps": Count(1, MOST_STARTS),
+        "rounds": Count(1, MOST_STARTS),
+        "clip_in_loss": Flag(),
+    }
+
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_integer("steps", self.steps, 1, MOST_STARTS)
-        check_integer("rounds", self.rounds, 1, MOST_STARTS)
-        check_flag("clip_in_loss", self.clip_in_loss)
         number = isinstance(self.clip, int | float) and not isinstance(self.clip, bool)
         if not is_auto(self.clip) and not (number and 0 < self.clip <= 1):
             raise ParameterError(
@@ -169,14 +163,10 @@ class AlternatingClassifier(NeuralClassifier):
                 learned = self._with(clip=clip, selection="last", checkpoint=None)._fit(shown)
             assert learned.probas is not None
             assert learned.confusion is not None
-            scores.append(_mixture_score(learned.probas, learned.confusion, unseen))
+            rows = learned.confusion[unseen.worker, :, unseen.label]  # (E, K)
+            likelihood = (learned.probas[unseen.task] * rows).sum(axis=1)
+            scores.append(np.average(safe_log(likelihood), weights=unseen.weight))
         return float(candidates[int(np.argmax(scores))])
-
-
-def _mixture_score(probas: Floats, confusion: Floats, labels: CrowdLabels) -> float:
-    r"""Return the mean of :math:`\log \sum_k q_i(k) \theta_j[k, l]` over annotations."""
-    rows = probas[labels.task] * confusion[labels.worker, :, labels.label]
-    return float(np.average(safe_log(rows.sum(axis=1)), weights=labels.weight))
 
 
 class AlternatingModel(TargetModel):

@@ -1,4 +1,4 @@
-"""Checkpoints: one safetensors file, replaced atomically after every epoch."""
+"""Files of networks: weights from untrusted ones, and checkpoints, replaced after every epoch."""
 
 from __future__ import annotations
 
@@ -6,24 +6,78 @@ import hashlib
 import json
 import os
 import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
-from torch import Tensor
+from torch import Tensor, nn
 
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.learning.training.network_model import NetworkModel
 from wisecrowd.learning.training.ranks import current_ranks
-from wisecrowd.learning.training.trainer import TrainerOptions, TrainingState, make_optimizer
+from wisecrowd.learning.training.trainer import (
+    NetworkModel,
+    TrainerOptions,
+    TrainingState,
+    make_optimizer,
+    own_random_numbers,
+)
 from wisecrowd.storage.atomic import atomic_write
-from wisecrowd.storage.checkpoint_files import CHECKPOINT, is_checkpoint
+from wisecrowd.storage.models import CHECKPOINT, is_checkpoint
 
+FILE = "network.safetensors"
 FORMAT = f"{CHECKPOINT}-2"
+
+
+def network_from(
+    files: Mapping[str, bytes], make: Callable[[], nn.Module], trial: bool
+) -> nn.Module:
+    """Return a network with the weights of a file.
+
+    Parameters
+    ----------
+    files : mapping of name to content
+    make : callable
+        Returns the network; its initial weights are replaced.
+    trial : bool
+        Whether to build the network on the meta device first, so that wrong sizes are refused
+        before memory is allocated.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, or its weights do not fit, are NaN or are plus infinity. Minus
+        infinity is allowed because it is the logarithm of zero.
+    """
+    if FILE not in files:
+        raise DataError(f"{FILE} is missing")
+    try:
+        weights = from_bytes(files[FILE])
+        if trial:
+            with torch.device("meta"):
+                _require_shapes(make(), weights)
+        with own_random_numbers():
+            network = make()
+        network.load_state_dict(weights)
+    except (KeyError, RuntimeError, SafetensorError) as error:
+        raise DataError(
+            f"{FILE} does not fit the network ({str(error).splitlines()[0]})"
+        ) from error
+    for name, values in weights.items():
+        if values.is_floating_point() and not bool((values < torch.inf).all()):
+            raise DataError(f"{name} in {FILE} is NaN or infinite somewhere")
+    return network.eval()
+
+
+def _require_shapes(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    for name, made in network.state_dict().items():
+        if name not in weights or weights[name].shape != made.shape:
+            raise DataError(f"{FILE} does not fit the network: {name} is of another shape")
 
 
 @dataclass(frozen=True)

@@ -1,42 +1,36 @@
-"""CrowdClassifier: the interface of all methods that learn from features and a crowd.
+"""CrowdClassifier: the learner of classes, and what it finds about a collapsed classifier.
 
 Nothing here needs torch; methods that train a network build on ``NeuralClassifier``.
 """
 
 from __future__ import annotations
 
-import importlib
 import warnings
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.concurrency import exclusive_fit
-from wisecrowd.core.estimator import Estimator
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import DataError, WisecrowdWarning
-from wisecrowd.core.features import as_features, as_targets, is_dataset, n_rows_of
-from wisecrowd.core.findings import Finding, warn_of
-from wisecrowd.core.gold import as_gold
+from wisecrowd.core.features import as_features, n_rows_of
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
-from wisecrowd.core.parameter_checks import as_generator
 from wisecrowd.core.result import choose_labels, confidence_of
 from wisecrowd.core.saved_attributes import (
-    RECORDS,
     Saved,
     SavedArray,
     SavedValue,
-    is_count,
     is_finite,
 )
-from wisecrowd.core.worker_errors import accuracy_and_error, worker_evidence
-from wisecrowd.families.confusion import safe_log
-from wisecrowd.families.worker_accuracy import accuracy_of
-from wisecrowd.learning.training.collapse_checks import collapse_findings
-from wisecrowd.learning.training.known_tasks import recall
+from wisecrowd.core.types import Floats, Ints
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.confusion import accuracy_of, safe_log
+from wisecrowd.kinds.classes.truth import as_gold
+from wisecrowd.kinds.classes.worker_errors import accuracy_and_error, worker_evidence
+from wisecrowd.learning.base import Outcome, TaskLearner, TrainingSet
 from wisecrowd.learning.training.label_model import (
     fit_confusion,
     forecast,
@@ -44,9 +38,19 @@ from wisecrowd.learning.training.label_model import (
     softmax,
 )
 from wisecrowd.learning.training.output_calibration import Calibration
+from wisecrowd.learning.training.rows_of_features import as_targets, recall
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer[Any]]
+# Model files list attributes in this order.
+FILED = (
+    "calibration_", "classes_", "tasks_", "workers_", "labels_", "probas_", "confidence_",
+    "labels_per_task_", "labels_per_worker_", "class_totals_", "class_prior_", "worker_accuracy_",
+    "worker_accuracy_error_", "saw_gold_",
+)  # fmt: skip
+ALL = 0.99  # share of the tasks in one class at which a classifier has collapsed
+FEWER = 0.9  # and the largest share of the vote for that class
+RARE = 0.02, 10  # share and number of tasks for which a class must be the plurality
+OVERRULED = 0.25  # share of plurality labels that may be changed without evidence
+ERRORS = 2.0  # standard errors above zero that are evidence
 
 
 def _are_exponents(value: Any) -> bool:
@@ -55,30 +59,25 @@ def _are_exponents(value: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
-    """Validated input of a fit.
+class Training(TrainingSet):
+    """Validated input of a fit to classes.
 
     Attributes
     ----------
-    X : (N, ...) array or dataset
-    labels : CrowdLabels
-        Task ``i`` is row ``i`` of ``X``.
     gold : (N,)
         Known classes, -1 where unknown.
     valid : (X, codes), optional
-        Features and true classes of the validation set that selects the epoch.
+        Features and true classes.
     """
 
-    X: Any
     labels: CrowdLabels
     gold: Ints
     valid: tuple[Any, Ints] | None = None
-    resume: bool | None = False
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
-    """Results of a fit.
+class Learned(Outcome):
+    """Results of a fit to classes.
 
     Attributes
     ----------
@@ -93,9 +92,6 @@ class Learned:
         Exponents of the classifier and of the labels; None leaves posteriors unchanged.
     gain : (mean, standard error), optional
         What the features add to the log-likelihood of a held-out label.
-    extra, private : dict
-        Further results, published with a trailing underscore, and parts that predictions need,
-        such as the network, published with a leading one.
     """
 
     log_probas: Floats
@@ -103,17 +99,11 @@ class Learned:
     probas: Floats | None = None
     calibration: Calibration | None = None
     gain: tuple[float, float] | None = None
-    n_iter: int = 1
-    converged: bool = True
-    history: tuple[dict[str, float], ...] = ()
-    findings: tuple[Finding, ...] = ()
-    extra: dict[str, Any] = field(default_factory=dict)
-    private: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CrowdClassifier(Estimator):
-    """Base class of all end-to-end methods, with ``fit`` and ``predict``.
+class CrowdClassifier(TaskLearner):
+    """Base class of all methods that learn classes, with ``fit`` and ``predict``.
 
     A method is a dataclass whose fields are its parameters, with ``_fit(training) -> Learned`` and
     ``_log_probas(X)``, the classifier's output on new features.
@@ -131,85 +121,37 @@ class CrowdClassifier(Estimator):
     calibration_ : (float, float, float), if the posteriors are calibrated
         Exponents of the classifier's output without and with labels, and dependence of the labels
         of one task.
-    n_iter_, converged_, history_
-    findings_ : tuple of Finding, what casts doubt on the result
-    warnings_ : tuple of str, the texts of the findings
     """
 
-    random_state: int | None = 0
-
-    uses_unlabelled: ClassVar[bool] = False
-    takes_sparse: ClassVar[bool] = False  # else sparse features become dense, if they fit
-    streams: ClassVar[bool] = False  # whether the array of a mapped file is read in batches
+    sklearn_type: ClassVar[str | None] = "classifier"
+    without_labels: ClassVar[str] = (
+        "learns nothing from them, and they get the classifier's own answer."
+    )
     saves: ClassVar[dict[str, Saved]] = {
         "confusion_": SavedArray("J K K", "distribution"),
         "class_prior_": SavedArray("K", "distribution"),
         "calibration_": SavedValue(_are_exponents, "exponents and a dependence", optional=True),
-        "history_": RECORDS,
         "ties_": SavedArray("N", "flag", optional=True),
-        "n_features_in_": SavedValue(is_count, "a count", optional=True),
-        "feature_names_in_": SavedArray("features", "id", optional=True),
     }
     _fit_call = "fit(X, labels)"
 
     # -------------------------------------------------------------------------------------- fit
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        tasks: Any = None,
-        gold: Any = None,
-        valid: Any = None,
-        resume: bool | None = False,
-    ) -> Self:
-        """Fit to features and annotations.
-
-        Parameters
-        ----------
-        X : (N, d) or (N, channels, height, width) array, frame of numbers, or torch Dataset
-            A sparse matrix is made dense if it fits into memory; Raykar takes it as it is.
-        y : CrowdLabels, long frame, tasks × workers matrix, or (N,) labels of one worker
-        tasks : (N,) ids, optional
-            Task of each row of ``X``. Without it, tasks must be row numbers.
-        gold : mapping from task to class, (task, label) frame, or (N,) array with None
-            Known classes, which the result keeps and the classifier learns from.
-        valid : (X, y) of true classes, optional
-            Validation set that selects the epoch.
-        resume : bool, optional
-            Resume from the checkpoint of an interrupted fit. None refuses to overwrite one.
-        """
-        self._validate_parameters()
-        features = as_features(X, sparse=self.takes_sparse, mapped=self.streams)
-        labels = as_targets(y, n_rows_of(features), tasks)
+    def _training(self, X: Any, y: Any, ids: Any, gold: Any, valid: Any, resume: Any) -> Training:
+        labels = as_targets(y, n_rows_of(X), ids)
         if labels.n_annotations == 0:
             raise DataError("There are no annotations to fit; give labels for some rows of X.")
         if labels.n_tasks < 2:
             raise DataError("X has n_samples=1: one task is nothing to learn a classifier from.")
         codes = as_gold(gold, labels)
         known = np.full(labels.n_tasks, -1, np.int32) if codes is None else codes
-        training = Training(features, labels, known, self._as_valid(valid, labels), resume)
-        with exclusive_fit(self):
-            # A new object sees nothing of an earlier fit, and after an error self is unchanged.
-            fresh = type(self)(**self.get_params(deep=False))
-            fresh._publish(X, training, fresh._fit(training))
-            self._forget()
-            vars(self).update(vars(fresh))
-        return self
+        return Training(X, labels, known, self._as_valid(valid, labels), resume)
 
     def _publish_quietly(self, training: Training) -> None:
         """Fit to validated input, for methods made of others, which report the findings."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WisecrowdWarning)
             self._publish(training.X, training, self._fit(training))
-
-    def _validate_parameters(self) -> None:
-        """Check the shared parameters; subclasses check their own and call super."""
-        as_generator(self.random_state)
-
-    def _fit(self, training: Training) -> Learned:
-        raise TypeError(f"{type(self).__name__} must define _fit.")
 
     def _as_valid(self, valid: Any, labels: CrowdLabels) -> tuple[Any, Ints] | None:
         if valid is None:
@@ -230,16 +172,12 @@ class CrowdClassifier(Estimator):
             )
         return features, codes
 
-    def _publish(self, X: Any, training: Training, result: Learned) -> None:
+    def _answer(self, training: Training, result: Learned) -> tuple[Finding, ...]:
         labels, gold = training.labels, training.gold
         confusion = result.confusion
         if confusion is None:
             confusion = fit_confusion(np.exp(result.log_probas), labels)
         self.confusion_ = confusion
-        for name, value in result.extra.items():
-            setattr(self, name + "_", value)
-        for name, value in result.private.items():
-            setattr(self, "_" + name, value)
         if result.calibration is not None:
             self.calibration_ = tuple(result.calibration)
         probas = result.probas
@@ -249,43 +187,25 @@ class CrowdClassifier(Estimator):
         known = np.flatnonzero(gold >= 0)
         probas[known] = np.eye(labels.n_classes)[gold[known]]
         codes, _ = choose_labels(probas, labels.class_totals)
-        self.classes_, self.tasks_, self.workers_ = labels.classes, labels.tasks, labels.workers
         self.labels_, self.probas_ = labels.classes[codes], probas
         self.confidence_ = confidence_of(probas, codes)
-        self.labels_per_task_ = labels.labels_per_task
-        self.labels_per_worker_ = labels.labels_per_worker
-        self.class_totals_ = labels.class_totals
-        self._frame_library = labels.frame_library
         self.class_prior_ = probas.mean(axis=0)
         self.worker_accuracy_, self.worker_accuracy_error_ = accuracy_and_error(
             accuracy_of(confusion, self.class_prior_), worker_evidence(labels, probas)
         )
         self.saw_gold_ = bool(len(known))
-        self.n_iter_, self.converged_ = result.n_iter, result.converged
-        self.history_ = result.history
-        collapse: list[Finding] = []
-        if len(result.log_probas):  # of a learner inside, the findings are among those given
-            collapse = collapse_findings(result.log_probas, codes, labels, result.gain)
-        self.findings_ = (*_unlabelled_rows(self, labels), *result.findings, *collapse)
-        self.warnings_ = tuple(map(str, self.findings_))
-        if not is_dataset(X):
-            self.n_features_in_ = int(training.X.shape[1])
-            if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
-                self.feature_names_in_ = np.asarray(list(X.columns), dtype=object)
-        warn_of(self.findings_, stacklevel=3)
+        learned = vars(self)
+        for name in ("confusion_", *(f"{name}_" for name in result.extra), *FILED):
+            if name in learned:
+                learned[name] = learned.pop(name)
+        if not len(result.log_probas):  # of a learner inside, the findings are among those given
+            return ()
+        return tuple(collapse_findings(result.log_probas, codes, labels, result.gain))
 
     # ---------------------------------------------------------------------------------- predict
 
     def _log_probas(self, X: Any) -> Floats:
         raise TypeError(f"{type(self).__name__} must define _log_probas.")
-
-    def _checked(self, X: Any) -> Any:
-        self._require_fitted()
-        n_features = vars(self).get("n_features_in_")
-        return as_features(
-            X, n_features=n_features, owner=type(self).__name__, sparse=self.takes_sparse,
-            mapped=self.streams,
-        )  # fmt: skip
 
     def predict_proba(self, X: Any, labels: Any = None, *, tasks: Any = None) -> Floats:
         """Return (n, K) class probabilities of new tasks.
@@ -341,7 +261,7 @@ class CrowdClassifier(Estimator):
             needs no gold.
         """
         features = self._checked(X)
-        if not isinstance(y, CrowdLabels) and np.ndim(y) == 1:
+        if not isinstance(y, Annotations) and np.ndim(y) == 1:
             n_rows = n_rows_of(features)
             if len(y) != n_rows:
                 raise DataError(
@@ -368,47 +288,95 @@ class CrowdClassifier(Estimator):
                 f"Label {value!r}{suggestion(value, self.classes_)} was not among the classes of "
                 f"the fit ({describe_ids(self.classes_)}); correct it, or fit again with it."
             )
-        worker_codes = lookup(labels.workers, self.workers_)
-        strange = worker_codes[labels.worker] < 0
-        if strange.any():
-            first = labels.workers[labels.worker[strange]].tolist()[0]
-            warnings.warn(
-                f"{int(strange.sum())} labels come from workers that were not in the fit, such as "
-                f"{first!r}{suggestion(first, self.workers_)}, and do not count.",
-                WisecrowdWarning,
-                stacklevel=4,
-            )
-            labels = labels.select_annotations(~strange)
-        return CrowdLabels(
-            labels.task, worker_codes[labels.worker], class_codes[labels.label],
-            labels.tasks, self.workers_, self.classes_, weight=labels.weight,
-        )  # fmt: skip
-
-    # -------------------------------------------------------------------- tables, files, manners
-
-    def save(self, path: Any) -> None:
-        """Save the fitted method to a folder; ``wisecrowd.load`` reads it."""
-        self._require_fitted()
-        importlib.import_module("wisecrowd.storage.saved_methods").save(self, path)
-
-    def __sklearn_tags__(self) -> Any:
-        """Return the estimator tags, for scikit-learn."""
-        tags = importlib.import_module("sklearn.utils")
-        return tags.Tags(
-            estimator_type="classifier",
-            target_tags=tags.TargetTags(required=True),
-            classifier_tags=tags.ClassifierTags(),
-            input_tags=tags.InputTags(sparse=True),
-        )
+        known = self._by_known_workers(labels, "labels")
+        label = class_codes[known.label].astype(np.int32)
+        return replace(known, label=label, classes=self.classes_)
 
 
-def _unlabelled_rows(method: CrowdClassifier, labels: CrowdLabels) -> list[Finding]:
-    bare = labels.labels_per_task == 0
-    if not bare.any() or method.uses_unlabelled:
+def collapse_findings(
+    log_probas: Floats, codes: Ints, labels: CrowdLabels, gain: tuple[float, float] | None
+) -> list[Finding]:
+    """Return findings about the classifier and the labels of the training tasks.
+
+    Parameters
+    ----------
+    log_probas : (N, K)
+        The classifier's output on the training tasks.
+    codes : (N,)
+        Classes that the fit gives to these tasks.
+    labels : CrowdLabels
+    gain : (mean, standard error), optional
+        What the features add to the log-likelihood of a held-out label.
+    """
+    row, vote = plurality(labels)
+    if labels.n_classes < 2 or not len(row):
+        return []
+    votes = np.bincount(vote, minlength=labels.n_classes)
+    predicted = np.bincount(log_probas.argmax(axis=1), minlength=labels.n_classes)
+    found = _one_class(predicted, votes, labels) or _never_predicted(predicted, votes, labels)
+    return [*found, *_overruled(codes[row] != vote, gain)]
+
+
+def plurality(labels: CrowdLabels) -> tuple[Ints, Ints]:
+    """Return the tasks with a single most frequent label, and that label.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_arrays([0, 0, 0, 1, 1], list("abcab"), [1, 1, 0, 0, 1])
+    >>> [part.tolist() for part in plurality(labels)]
+    [[0], [1]]
+    """
+    weight = labels.weights
+    cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
+    used, place = np.unique(cell, return_inverse=True)
+    mass = np.bincount(place, weight, len(used))
+    order = np.lexsort((mass, used // labels.n_classes))  # by task, the heaviest label last
+    task, mass = (used // labels.n_classes)[order], mass[order]
+    last = np.append(task[1:] != task[:-1], True)
+    tied = np.zeros(len(task), dtype=bool)
+    tied[1:] = (task[1:] == task[:-1]) & (mass[1:] <= mass[:-1] * (1 + 1e-9))
+    keep = last & ~tied & (mass > 0)
+    return task[keep], (used % labels.n_classes)[order][keep]
+
+
+def _one_class(predicted: Ints, votes: Ints, labels: CrowdLabels) -> list[Finding]:
+    top = int(predicted.argmax())
+    share, by_vote = predicted[top] / predicted.sum(), votes[top] / votes.sum()
+    if share < ALL or by_vote > FEWER:
         return []
     text = (
-        f"{int(bare.sum())} of {labels.n_tasks} rows of X have no labels; {type(method).__name__} "
-        "learns nothing from them, and they get the classifier's own answer."
+        f"The classifier has collapsed: it gives class {labels.classes[top]!r} to {share:.0%} of "
+        f"the tasks, and the plurality vote to {by_vote:.0%}."
     )
-    ids = tuple(labels.tasks[bare].tolist())
-    return [Finding("tasks-without-labels", "medium", float(bare.mean()), ids, text, "")]
+    remedy = "Choose another method; a network may need a lower learning rate."
+    affected = (labels.classes[top],)
+    return [Finding("collapsed-classifier", "high", float(share), affected, text, remedy)]
+
+
+def _never_predicted(predicted: Ints, votes: Ints, labels: CrowdLabels) -> list[Finding]:
+    least = max(RARE[0] * votes.sum(), RARE[1])
+    missing = np.flatnonzero((predicted == 0) & (votes >= least))
+    if not len(missing):
+        return []
+    missing = missing[np.argsort(-votes[missing], kind="stable")]
+    first, share = labels.classes[missing[0]], votes[missing[0]] / votes.sum()
+    others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    text = (
+        f"The classifier never predicts class {first!r}{others}, which is the plurality vote of "
+        f"{share:.0%} of the tasks."
+    )
+    remedy = "Compare with another method; some can give rare classes more weight."
+    affected = tuple(labels.classes[missing].tolist())
+    return [Finding("class-never-predicted", "medium", float(share), affected, text, remedy)]
+
+
+def _overruled(changed: NDArray[np.bool_], gain: tuple[float, float] | None) -> list[Finding]:
+    share = float(changed.mean())
+    if gain is None or share <= OVERRULED or gain[0] > ERRORS * gain[1]:
+        return []
+    text = (
+        f"{share:.0%} of the labels differ from the plurality vote, and the features do not make "
+        f"held-out labels more likely ({gain[0]:+.3f} ± {gain[1]:.3f} per label)."
+    )
+    remedy = "Trust the vote, or find better features."
+    return [Finding("overruled-without-evidence", "high", share, (), text, remedy)]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.features import is_dataset, is_mapped
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning.training.ranks import computed_by_ranks, current_ranks
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import log_softmax
@@ -215,7 +215,7 @@ def _as_tensor(values: NDArray[Any]) -> Tensor:
 
 def _mean_of(label_weight: NDArray[np.float64], labels: CrowdLabels) -> NDArray[np.float64]:
     """Return (N,) mean class weights of the labels of each task; 1 without labels."""
-    each = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    each = labels.weights
     total = np.bincount(labels.task, each, labels.n_tasks)
     mean = np.bincount(labels.task, each * label_weight[labels.label], labels.n_tasks)
     return np.where(total > 0, mean / np.where(total > 0, total, 1.0), 1.0)
@@ -235,3 +235,20 @@ def log_probas_of(
     log_probas = computed_by_ranks(compute, len(features), size)
     network.train(was_training)
     return log_probas
+
+
+@torch.inference_mode()
+def outputs_of(
+    network: torch.nn.Module, features: Features, *, device: Any = "cpu", size: int = 4096
+) -> NDArray[np.float64]:
+    """Return the (n,) outputs of a network with one output, in double precision."""
+    was_training = network.training
+    network.eval()
+
+    def compute(rows: Tensor) -> Tensor:
+        found: Tensor = network(features[rows].to(device))
+        return found.double().cpu()
+
+    outputs = computed_by_ranks(compute, len(features), size)
+    network.train(was_training)
+    return outputs

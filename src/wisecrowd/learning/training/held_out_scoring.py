@@ -19,17 +19,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wisecrowd.core.features import as_features, as_targets, is_dataset
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.confusion import safe_log
-from wisecrowd.inference.held_out_labels import HeldOutScore
+from wisecrowd.core.features import as_features, is_dataset
+from wisecrowd.core.types import Floats, Ints
+from wisecrowd.inference.held_out import HeldOutScore
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.confusion import safe_log
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Training
 from wisecrowd.learning.training.label_model import fit_confusion, label_log_probas
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.integer[Any]]
+from wisecrowd.learning.training.rows_of_features import as_targets
 
 N_FOLDS = 5
 STRENGTHS = (4.0, 16.0, 64.0)  # pseudo-labels of the crowd's matrix in each row of a worker's

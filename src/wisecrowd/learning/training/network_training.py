@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
@@ -22,26 +21,28 @@ from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import (
     MOST_ITERATIONS,
+    Choice,
+    Count,
+    Flag,
+    Limits,
+    Number,
     as_generator,
-    check_choice,
-    check_flag,
-    check_integer,
     check_number,
     is_auto,
 )
 from wisecrowd.core.saved_attributes import COUNT, SIZES, Saved, SavedValue
+from wisecrowd.core.types import Floats
 from wisecrowd.inference.monitor import followed_by_refit, stage
 from wisecrowd.learning.training.checkpoint import (
+    FILE,
     Fingerprint,
     load_checkpoint,
+    network_from,
     refuse_to_overwrite,
     require_own,
     save_checkpoint,
 )
 from wisecrowd.learning.training.crowd_data import Features
-from wisecrowd.learning.training.epoch_selection import held_out
-from wisecrowd.learning.training.network_files import FILE
-from wisecrowd.learning.training.network_model import NetworkModel
 from wisecrowd.learning.training.output_calibration import HeldOut
 from wisecrowd.learning.training.ranks import (
     current_ranks,
@@ -49,17 +50,17 @@ from wisecrowd.learning.training.ranks import (
     require_equal_data,
     require_rows_apart,
 )
-from wisecrowd.learning.training.torch_random import own_random_numbers
 from wisecrowd.learning.training.trainer import (
     OPTIMIZERS,
     SCHEDULES,
+    NetworkModel,
     TrainerOptions,
     TrainingState,
+    own_random_numbers,
     train,
 )
-from wisecrowd.nn.backbones import Standardize
+from wisecrowd.nn.backbones import AffineOutput, Standardize, make_backbone
 
-Floats = NDArray[np.float64]
 SELECTIONS = ("auto", "last", "crowd", "gold")
 ENOUGH_LABELS = 100  # held-out labels from which "auto" chooses the epoch by them
 PATIENCE = 10, 20_000  # epochs and tasks without improvement after which "auto" stops
@@ -113,6 +114,19 @@ class NetworkTraining(Estimator):
         "input_shape_": SIZES,
     }
 
+    limits: ClassVar[Limits] = {
+        "epochs": Count(1, MOST_ITERATIONS),
+        "batch_size": Count(1, auto=True),
+        "weight_decay": Number(0.0),
+        "optimizer": Choice(OPTIMIZERS),
+        "schedule": Choice(SCHEDULES),
+        "selection": Choice(SELECTIONS),
+        "valid_fraction": Number(1e-06, 0.9),
+        "refit": Flag(),
+        "clip_gradient": Number(1e-12, none=True),
+        "patience": Count(1, auto=True, none=True),
+    }
+
     # -------------------------------------------------------- overridden by a base class per kind
 
     def _new_model(self, data: Any, seen: Any) -> NetworkModel:
@@ -134,22 +148,9 @@ class NetworkTraining(Estimator):
         return held_out(useful, self.valid_fraction)
 
     def _validate_parameters(self) -> None:
-        as_generator(self.random_state)
-        check_integer("epochs", self.epochs, 1, MOST_ITERATIONS)
-        if not is_auto(self.batch_size):
-            check_integer("batch_size", self.batch_size, 1)
+        super()._validate_parameters()
         for name in ("lr", "crowd_lr"):
             check_number(name, getattr(self, name), 1e-12)
-        check_number("weight_decay", self.weight_decay, 0.0)
-        check_choice("optimizer", self.optimizer, OPTIMIZERS)
-        check_choice("schedule", self.schedule, SCHEDULES)
-        check_choice("selection", self.selection, SELECTIONS)
-        check_number("valid_fraction", self.valid_fraction, 1e-6, 0.9)
-        check_flag("refit", self.refit)
-        if self.clip_gradient is not None:
-            check_number("clip_gradient", self.clip_gradient, 1e-12)
-        if self.patience is not None and not is_auto(self.patience):
-            check_integer("patience", self.patience, 1)
 
     # ------------------------------------------------------------------------------------ training
 
@@ -288,11 +289,61 @@ class NetworkTraining(Estimator):
             },
         }  # fmt: skip
 
+    def _network_of_fit(self) -> nn.Module:
+        """Return a new network of the sizes of the fit, for the weights of a file."""
+        raise TypeError(f"{type(self).__name__} must define _network_of_fit.")
+
+    def _new_features(self, X: Any) -> Features:
+        """Return the features of new rows, of the shape of the fit."""
+        features = Features(X)
+        require_shape(features, tuple(self.input_shape_), "X has")
+        return features
+
+    def _set_network(self, files: dict[str, bytes]) -> None:
+        """Rebuild the network with the weights of a file."""
+        own = isinstance(self.module, str)
+        self._network = network_from(files, self._network_of_fit, trial=own)
+
     def _network_files(self) -> dict[str, bytes]:
         """Return the weights of the network as the content of a file."""
         network: nn.Module = vars(self)["_network"]
         weights = {k: v.contiguous() for k, v in network.state_dict().items()}
         return {FILE: to_bytes(weights)}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ScalarTraining(NetworkTraining):
+    """The part of a learner whose network has one output, a number or a reward."""
+
+    def _make_network(self, shape: tuple[int, ...]) -> AffineOutput:
+        return AffineOutput(make_backbone(self.module, shape, 1))
+
+    def _started_network(self, features: Features, output: str) -> AffineOutput:
+        """Return a new network that knows the scale of the features."""
+        network = self._make_network(features.shape)
+        standardize(network, features)
+        require_outputs(network.module, features, 1, f"one output, {output}")
+        return network
+
+    def _network_of_fit(self) -> AffineOutput:
+        return self._make_network(tuple(self.input_shape_))
+
+
+def with_features(training: Any, shape: tuple[int, ...]) -> Any:
+    """Convert the validation features once, and require the shape of the training features."""
+    if training.valid is None:
+        return training
+    X, truth = training.valid
+    features = Features(X)
+    require_shape(features, shape, "The validation set has")
+    return replace(training, valid=(features, truth))
+
+
+def held_out(rows: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """Return rows to train on and held-out rows, drawn at random and sorted."""
+    order = rows[torch.randperm(len(rows))]
+    n_valid = min(max(1, round(share * len(order))), len(order) - 1)
+    return order[n_valid:].sort().values, order[:n_valid].sort().values
 
 
 def with_automatic_batch(options: TrainerOptions, n_rows: int) -> TrainerOptions:

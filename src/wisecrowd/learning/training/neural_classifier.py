@@ -1,4 +1,7 @@
-"""NeuralClassifier: training of a network on crowd labels, with a loss per method."""
+"""NeuralClassifier: training of a network on crowd labels, with a loss per method.
+
+:class:`PosteriorTrainer` trains a network on the posterior of a method that has none.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +14,34 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from wisecrowd.core.parameter_checks import check_choice, check_flag
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.parameter_checks import Choice, Flag, Limits
+from wisecrowd.core.types import Floats
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.confusion import safe_log
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
 from wisecrowd.learning.training.crowd_data import CrowdData, Features, log_probas_of
-from wisecrowd.learning.training.crowd_model import CrowdModel
-from wisecrowd.learning.training.epoch_selection import (
-    crowd_score,
-    gold_score,
-    judge_held_out,
-)
-from wisecrowd.learning.training.network_files import network_from
+from wisecrowd.learning.training.crowd_model import CrowdModel, TargetModel
+from wisecrowd.learning.training.label_model import fit_confusion, label_log_probas
 from wisecrowd.learning.training.network_training import (
     NetworkTraining,
     Run,
     choose_device,
     require_outputs,
-    require_shape,
     standardize,
+    with_features,
 )
 from wisecrowd.learning.training.network_training import as_array as as_array
-from wisecrowd.learning.training.output_calibration import Calibration, calibration_by_classes
+from wisecrowd.learning.training.output_calibration import (
+    Calibration,
+    HeldOut,
+    calibration_by_classes,
+    judge_by_labels,
+)
 from wisecrowd.nn.backbones import make_backbone
 
-Floats = NDArray[np.float64]
 BALANCES = ("none", "weights", "sampling")
+MOST_LABELS = 20_000  # labels that estimate confusion matrices after every epoch
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -89,6 +96,8 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
 
     on_several_processes: ClassVar[bool] = True
 
+    limits: ClassVar[Limits] = {"balance": Choice(BALANCES), "calibrate": Flag()}
+
     # ------------------------------------------------------------------- overridden by the methods
 
     def _build(self, network: nn.Module, data: CrowdData) -> CrowdModel:
@@ -104,11 +113,6 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
         table = model.confusion()
         return {} if table is None else {"confusion": as_array(table)}
 
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_choice("balance", self.balance, BALANCES)
-        check_flag("calibrate", self.calibrate)
-
     # ---------------------------------------------------------------------------------------- fit
 
     def _fit(self, training: Training) -> Learned:
@@ -119,8 +123,9 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
         weight = _inverse_frequency(labels.class_totals) if self.balance == "weights" else None
         data = CrowdData(training.X, labels, training.gold, device=device, label_weight=weight)
         with self._own_generator(device):
-            useful = torch.from_numpy(self._useful_rows(training))
-            training = _with_features(training, data)
+            some = (labels.labels_per_task > 0) | (training.gold >= 0) | self.uses_unlabelled
+            useful = torch.from_numpy(np.flatnonzero(some))
+            training = with_features(training, data.features.shape)
             run = self._train(training, data, useful, selection)
             learned = self._learned(run.model, run.seen)
         network = run.model.network.eval().to("cpu")
@@ -155,10 +160,6 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
             features, codes = valid
             return calibration_by_classes(log_probas_of(run.model.network, features), codes)
         return run.held_out.calibration if run.held_out else None
-
-    def _useful_rows(self, training: Training) -> NDArray[np.int64]:
-        useful = (training.labels.labels_per_task > 0) | (training.gold >= 0)
-        return np.flatnonzero(useful | self.uses_unlabelled)
 
     def _held_out(self, data: CrowdData, useful: Tensor) -> tuple[Tensor, Tensor]:
         has_labels = torch.from_numpy(data.labels.labels_per_task > 0)[useful]
@@ -195,26 +196,11 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
 
     # ------------------------------------------------------------------------------- afterwards
 
-    def _set_network(self, files: dict[str, bytes]) -> None:
-        """Rebuild the network with the weights of a file."""
-        sizes = tuple(self.input_shape_), len(self.classes_), len(self.workers_)
-        own = isinstance(self.module, str)
-        self._network = network_from(files, lambda: self._make_network(*sizes), trial=own)
+    def _network_of_fit(self) -> nn.Module:
+        return self._make_network(tuple(self.input_shape_), len(self.classes_), len(self.workers_))
 
     def _log_probas(self, X: Any) -> Floats:
-        features = Features(X)
-        require_shape(features, tuple(self.input_shape_), "X has")
-        return log_probas_of(self._network, features)
-
-
-def _with_features(training: Training, data: CrowdData) -> Training:
-    """Convert the validation features once, and require the shape of the training features."""
-    if training.valid is None:
-        return training
-    X, codes = training.valid
-    features = Features(X)
-    require_shape(features, data.features.shape, "The validation set has")
-    return replace(training, valid=(features, codes))
+        return log_probas_of(self._network, self._new_features(X))
 
 
 def _inverse_frequency(class_totals: Floats) -> Floats:
@@ -223,3 +209,147 @@ def _inverse_frequency(class_totals: Floats) -> Floats:
     weight = np.zeros(len(class_totals))
     weight[used] = class_totals.sum() / (used.sum() * class_totals[used])
     return weight
+
+
+@torch.inference_mode()
+def crowd_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor) -> float:
+    """Return the mean log-likelihood of the labels of held-out tasks; needs no gold.
+
+    A model without a likelihood defines ``held_out_score`` instead.
+    """
+    model.eval()
+    own = model.held_out_score(data, valid)
+    if own is not None:
+        return own
+    total = weight = 0.0
+    for batch in data.batches(valid, 4096):
+        values = model.label_log_probas(batch)
+        if values is None:
+            return _fitted_score(model, data, train, valid)
+        each = data.counts(batch)  # balancing affects training, not the likelihood
+        total += float((each * values).sum())
+        weight += float(each.sum())
+    return total / max(weight, 1e-12)
+
+
+def judge_held_out(
+    model: CrowdModel, seen: CrowdData, data: CrowdData, valid: Tensor
+) -> HeldOut | None:
+    """Return what the labels of held-out rows say about a trained model.
+
+    Parameters
+    ----------
+    model : CrowdModel
+        Trained on ``seen``, the data without the labels of the rows ``valid``.
+    """
+    log_probas = log_probas_of(model.network, data.features, device=data.device)
+    table = model.confusion()
+    if table is None:
+        used = np.flatnonzero(seen.labels.labels_per_task > 0)
+        confusion = _confusion_of(log_probas, seen.labels, used)
+    else:
+        confusion = table.detach().cpu().numpy().astype(np.float64)
+    rows = valid.numpy()
+    return judge_by_labels(log_probas[rows], data.labels[rows], confusion)
+
+
+def _fitted_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor) -> float:
+    """Return the score of a model without confusion matrices: estimate them from its output."""
+    log_probas = log_probas_of(model.network, data.features, device=data.device)
+    unseen = data.labels[valid.numpy()]
+    confusion = _confusion_of(log_probas, data.labels, train.numpy())
+    values = label_log_probas(log_probas[valid.numpy()], unseen, safe_log(confusion))
+    return float(np.average(values, weights=unseen.weight))
+
+
+def _confusion_of(log_probas: Floats, labels: CrowdLabels, rows: NDArray[np.int64]) -> Floats:
+    """Return (J, K, K) confusion matrices by the classifier's output on some rows, or on a part."""
+    step = -(-int(labels.labels_per_task[rows].sum()) // MOST_LABELS)
+    some = rows[:: max(step, 1)]
+    return fit_confusion(np.exp(log_probas[some]), labels[some])
+
+
+def gold_score(model: CrowdModel, features: Features, codes: NDArray[Any], device: Any) -> float:
+    """Return the mean log-probability of the known classes of a validation set."""
+    log_probas = log_probas_of(model.network, features, device=device)
+    return float(log_probas[np.arange(len(codes)), codes].mean())
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PosteriorTrainer(NeuralClassifier):
+    """A network trained by cross entropy to given class probabilities, of all tasks.
+
+    Attributes
+    ----------
+    targets : (N, K)
+        The class probabilities.
+    """
+
+    targets: Any = None
+
+    uses_unlabelled: ClassVar[bool] = True
+
+    def _build(self, network: nn.Module, data: CrowdData) -> TargetModel:
+        return TargetModel(network, torch.from_numpy(self.targets))
+
+
+def new_trainer(
+    module: Any, options: dict[str, Any] | None, rng: np.random.Generator
+) -> PosteriorTrainer:
+    """Return a trainer, or an error that names the wrong option.
+
+    Parameters
+    ----------
+    module : str, torch module, or callable
+    options : dict, optional
+        Parameters of ``NeuralClassifier``.
+    rng : generator that draws the seed
+    """
+    given, known = dict(options or {}), {one.name for one in fields(NeuralClassifier)}
+    fixed = known & {"module", "random_state", "checkpoint"}
+    unknown = sorted(set(given) - (known - fixed))
+    if unknown:
+        raise ParameterError(
+            f"refine_options has {unknown[0]!r}; it takes {', '.join(sorted(known - fixed))}."
+        )
+    trainer = PosteriorTrainer(module=module, random_state=int(rng.integers(2**31)), **given)
+    trainer._validate_parameters()
+    return trainer
+
+
+def refined(result: Learned, trainer: PosteriorTrainer, training: Training, useful: Any) -> Learned:
+    """Return a result whose classifier is a network trained on its posterior.
+
+    Parameters
+    ----------
+    result : Learned
+        With a posterior.
+    trainer : PosteriorTrainer
+    training : Training
+    useful : (N,)
+        Tasks whose posterior stays. That of the others is the output of the classifier.
+    """
+    posterior = np.exp(result.log_probas) if result.probas is None else result.probas
+    trainer.targets = posterior.copy()
+    learned = trainer._fit(training)
+    trainer.targets = None
+    shape = learned.extra["input_shape"]
+    vars(trainer).update(_network=learned.private["network"], input_shape_=shape)
+    return replace(
+        result,
+        log_probas=learned.log_probas,
+        probas=np.where(useful[:, None], posterior, np.exp(learned.log_probas)),
+        converged=learned.converged,
+        findings=(*result.findings, *learned.findings),
+        extra=result.extra | {"input_shape": shape},
+        private={"refined": trainer},
+    )
+
+
+def restored(method: CrowdClassifier, files: dict[str, bytes]) -> PosteriorTrainer:
+    """Return the trained network of a loaded method, with the weights of its file."""
+    trainer = PosteriorTrainer(module=vars(method)["refine"])
+    names = ("input_shape_", "classes_", "workers_")
+    vars(trainer).update({name: vars(method)[name] for name in names})
+    trainer._set_network(files)
+    return trainer

@@ -24,11 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.confusion import TINY, safe_log
+from wisecrowd.core.types import Floats
+from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.families.confusion import TINY, safe_log
 from wisecrowd.learning.training.label_model import softmax, sum_rows
-
-Floats = NDArray[np.float64]
 
 EXPONENTS = np.array(sorted(np.exp2(np.arange(-8, 13) / 4), key=lambda a: abs(np.log(a))))
 DEPENDENCES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -131,7 +130,7 @@ class _Judge:
     def __init__(self, log_probas: Floats, labels: CrowdLabels, confusion: Floats) -> None:
         self.f, self.labels = log_probas, labels
         self.own = safe_log(confusion[labels.worker, :, labels.label])  # (E, K)
-        self.weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+        self.weight = labels.weights
         self.evidence = self._sum(labels.task, self.own, labels.n_tasks)
         cells = labels.worker.astype(np.int64) * labels.n_classes + labels.label
         known, self.cell = np.unique(cells, return_inverse=True)

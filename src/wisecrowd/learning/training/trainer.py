@@ -1,9 +1,16 @@
-"""The training loop: it keeps the best epoch, and Ctrl-C ends it with the best model so far."""
+"""The module that is trained, the training loop, and torch's random generator for one thread.
+
+The loop keeps the best epoch, and Ctrl-C ends it with the best model so far. All threads share
+torch's generator, so a fit has it alone.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +19,6 @@ from torch import Tensor, nn
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.inference.monitor import Progress, report
-from wisecrowd.learning.training.network_model import NetworkModel
 from wisecrowd.learning.training.ranks import current_ranks, require_equal_state
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
@@ -21,6 +27,60 @@ WARM_UP = 0.3  # share of the steps in which the one-cycle learning rate rises
 LOWEST = 0.04  # its initial value, as a share of the highest
 TOO_MUCH = 1e3  # ratio of an epoch's loss to the first at which training has diverged
 TOO_LARGE = 1e5  # the same for the largest weight, because a loss may be bounded
+
+_ALONE = threading.RLock()
+
+
+def _renew() -> None:
+    """Replace the lock, because the thread that holds it does not exist after a fork."""
+    global _ALONE
+    _ALONE = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
+@contextmanager
+def own_random_numbers(devices: Sequence[int] = ()) -> Iterator[None]:
+    """Keep torch's random generator for one thread, and restore its state afterwards.
+
+    A second thread that enters the ``with`` block waits. Torch has one generator for all threads:
+    two fits that draw from it at the same time are not reproducible.
+
+    Parameters
+    ----------
+    devices : indices of CUDA devices whose generators are in use as well
+    """
+    with _ALONE, torch.random.fork_rng(devices=devices):
+        yield
+
+
+class NetworkModel(nn.Module):
+    """A network on features, and a loss over annotations.
+
+    A method defines ``loss``. Everything that changes during training is a parameter or a buffer,
+    so that checkpoints contain it.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def loss(self, batch: Any) -> Tensor:
+        """Return the training loss of a batch."""
+        raise TypeError(f"{type(self).__name__} must define loss.")
+
+    def begin_epoch(self, epoch: int, data: Any) -> None:
+        """Prepare an epoch, for example by the E-step of an EM method."""
+
+    def end_epoch(self, data: Any) -> None:
+        """Finish an epoch, for example by fixing what the loss does not determine."""
+
+    def crowd_parameters(self) -> list[nn.Parameter]:
+        """Return the parameters outside the network: own learning rate, no weight decay."""
+        own = {id(p) for p in self.network.parameters()}
+        return [p for p in self.parameters() if id(p) not in own]
 
 
 @dataclass(frozen=True)
@@ -130,7 +190,10 @@ def _epoch(
     total, n_batches = 0.0, max(1, -(-len(rows) // options.batch_size))
     for number, batch in enumerate(data.batches(rows, options.batch_size)):
         step = state.epoch * n_batches + number
-        _set_rate(optimizer, options, step, options.horizon * n_batches)
+        factor = rate_factor(options.schedule, step, options.horizon * n_batches)
+        for group in optimizer.param_groups:
+            group.setdefault("highest_lr", group["lr"])
+            group["lr"] = group["highest_lr"] * factor
         with torch.autocast(data.device.type, enabled=data.device.type == "cuda"):
             loss = model.loss(batch)
         optimizer.zero_grad(set_to_none=True)
@@ -218,15 +281,6 @@ def make_optimizer(model: NetworkModel, options: TrainerOptions) -> torch.optim.
     # One pass over each parameter instead of ten: a table of all annotations is large.
     fused = groups[0]["params"][0].device.type in ("cpu", "cuda")
     return kind(groups, lr=options.lr, fused=fused)
-
-
-def _set_rate(
-    optimizer: torch.optim.Optimizer, options: TrainerOptions, step: int, total: int
-) -> None:
-    factor = rate_factor(options.schedule, step, total)
-    for group in optimizer.param_groups:
-        group.setdefault("highest_lr", group["lr"])
-        group["lr"] = group["highest_lr"] * factor
 
 
 def rate_factor(schedule: str, step: int, total: int) -> float:

@@ -1,1 +1,0 @@
-"""Methods whose answer is one class per task, one file each."""

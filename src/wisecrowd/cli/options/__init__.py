@@ -1,0 +1,1 @@
+"""What commands take: their options, declared without heavy imports."""

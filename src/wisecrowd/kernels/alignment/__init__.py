@@ -1,1 +1,0 @@
-"""Edit distances of texts and alignments of several texts, word by word."""

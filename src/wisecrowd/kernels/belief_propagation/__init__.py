@@ -1,1 +1,0 @@
-"""Sum-product messages between tasks and workers."""

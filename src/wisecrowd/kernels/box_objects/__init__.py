@@ -1,1 +1,0 @@
-"""Grouping of boxes into objects."""

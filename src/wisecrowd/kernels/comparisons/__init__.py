@@ -1,1 +1,0 @@
-"""Sums over comparisons of items by workers."""

@@ -1,1 +1,0 @@
-"""E-step and expected counts of models with a confusion matrix per worker."""

@@ -1,1 +1,0 @@
-"""Sweeps of the collapsed Gibbs sampler."""

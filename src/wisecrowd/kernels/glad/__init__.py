@@ -1,1 +1,0 @@
-"""Steps of GLAD: abilities of workers times easiness of tasks."""

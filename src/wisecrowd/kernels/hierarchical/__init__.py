@@ -1,1 +1,0 @@
-"""Confusion matrices shrunk to a population, each label judged without its own contribution."""

@@ -1,1 +1,0 @@
-"""Incremental EM: one answer at a time."""

@@ -1,1 +1,0 @@
-"""Belief propagation over discrete noise levels: messages from tasks to workers."""

@@ -1,1 +1,0 @@
-"""Ratings that are updated vote by vote."""

@@ -1,1 +1,0 @@
-"""Joint label counts of pairs of workers."""

@@ -1,1 +1,0 @@
-"""Clusters from votes on pairs of items: same or different."""

@@ -1,1 +1,0 @@
-"""Votes and one-coin models: a posterior over the labels that a task received."""

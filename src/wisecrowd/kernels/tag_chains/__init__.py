@@ -1,1 +1,0 @@
-"""Hidden tag chains: evidence of labels, forward-backward, counts and the best path."""

@@ -1,1 +1,0 @@
-"""Numbers with a bias and a noise per worker: E-steps and task medians."""

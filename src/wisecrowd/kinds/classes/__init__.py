@@ -1,0 +1,1 @@
+"""Classes: one of several holds for each task."""

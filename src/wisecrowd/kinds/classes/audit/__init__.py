@@ -1,0 +1,1 @@
+"""Questions that an audit asks, one file each; ``plan`` lists them."""

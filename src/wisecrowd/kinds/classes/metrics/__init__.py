@@ -1,0 +1,1 @@
+"""Metrics of labels, probabilities and worker estimates."""

@@ -1,0 +1,1 @@
+"""Populations of workers who label classes, and crowds of them."""

@@ -1,0 +1,1 @@
+"""Masks of images: which pixels show something."""

@@ -1,0 +1,17 @@
+"""Methods for numbers: one file each."""
+
+from __future__ import annotations
+
+# Each in the file of its name in snake case; adding a method is one file and one name here.
+METHODS = (
+    "AutoNumbers",
+    "Mean",
+    "Median",
+    "TrimmedMean",
+    "GaussianEM",
+    "StudentEM",
+    "NumericCRH",
+    "CATD",
+    "NoiseLevels",
+    "CovarianceRegression",
+)

@@ -1,0 +1,1 @@
+"""Classes in an order, such as grades."""

@@ -1,0 +1,1 @@
+"""Votes on two items."""

@@ -1,0 +1,6 @@
+"""Methods for rankings of items: one file each."""
+
+from __future__ import annotations
+
+# Each in the file of its name in snake case; adding a method is one file and one name here.
+METHODS = ("PlackettLuce",)

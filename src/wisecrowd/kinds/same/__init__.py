@@ -1,0 +1,1 @@
+"""Votes on whether two items are the same."""

@@ -1,0 +1,177 @@
+"""Checks of methods that take votes on sameness: symmetric, finite and humble on any votes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from wisecrowd import kernels
+from wisecrowd.core.aggregator import Aggregator
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.kinds.same.container import CrowdSame
+from wisecrowd.testing.crowds import example
+from wisecrowd.testing.foundation import (
+    Check,
+    Make,
+    assert_close,
+    check,
+    fit_or_refusal,
+    replaced,
+    require,
+)
+
+CLOSE = 1e-5  # of fits that converged, from different ways there
+MOST_CERTAIN = 0.97  # of one vote
+
+
+def _votes(left: Any, right: Any, answer: Any, worker: Any = None, **options: Any) -> CrowdSame:
+    return CrowdSame.from_arrays(None, worker, left, right, answer, **options)
+
+
+def assert_sound_clusters(fitted: Aggregator, data: CrowdSame, when: str) -> None:
+    """Require clusters with probabilities for all items, and probabilities of votes."""
+    q = fitted.item_probas_
+    require(len(q) == data.n_items and np.isfinite(q).all(), f"item_probas_ is {q} {when}")
+    require(np.allclose(q.sum(axis=1), 1, atol=1e-9), f"item_probas_ does not sum to one {when}")
+    require(bool((fitted.probability_ >= q.max(axis=1) - 1e-9).all()), f"probability_ {when}")
+    for name in ("same_rate_", "different_rate_", "worker_accuracy_", "p_same_"):
+        values = getattr(fitted, name)
+        require(bool(((values >= 0) & (values <= 1)).all()), f"{name} is {values} {when}")
+    probas = fitted.predict_proba(data)
+    require(probas.shape == (data.n_annotations, 2), f"predict_proba is {probas.shape} {when}")
+    require(np.allclose(probas.sum(axis=1), 1, atol=1e-9), f"predict_proba's rows {when}")
+
+
+@check
+def check_clusters_sound(make: Make) -> None:
+    """Require sound results on small crowds, and the largest cluster first."""
+    for seed in range(3):
+        data = example(make, seed)
+        fitted = make().fit(data)
+        assert_sound_clusters(fitted, data, "on a small crowd")
+        share = fitted.cluster_share_
+        require(bool((np.diff(share) <= 1e-9).all()), f"cluster_share_ is {share}")
+
+
+@check
+def check_objective_monotone(make: Make) -> None:
+    """Require that the objective never decreases, for methods that declare this."""
+    if not make().tags().monotone:
+        return
+    for seed in range(3):
+        history = np.array(make().fit(example(make, seed)).history_)
+        require(len(history) > 0 and np.isfinite(history).all(), "history_ is empty or not finite")
+        fall = float(np.max(history[:-1] - history[1:], initial=0.0))
+        require(fall <= 1e-9 * abs(history[-1]), f"the objective falls by {fall:.3g}")
+
+
+@check
+def check_recovers_clusters(make: Make) -> None:
+    """Require the true clusters from many good votes."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(12) % 3
+    left = rng.integers(0, 12, 400)
+    right = (left + rng.integers(1, 12, 400)) % 12
+    same = (truth[left] == truth[right]) == (rng.random(400) < 0.9)
+    data = _votes(left, right, same.astype(int), rng.integers(0, 5, 400))
+    fitted = make().fit(data)
+    score = fitted.score(data, dict(enumerate(truth.tolist())))
+    require(score == 1.0, f"{score:.2f} of the items are in the right cluster")
+    require(fitted.score(data) > np.log(0.5), "votes are predicted worse than by chance")
+
+
+@check
+def check_few_votes(make: Make) -> None:
+    """Require finite, humble answers to one vote, and to votes that all agree."""
+    for answer in ("same", "different"):
+        data = _votes(["x"], ["y"], [answer])
+        fitted = make().fit(data)
+        assert_sound_clusters(fitted, data, f"on a single {answer}")
+        together = float(fitted.p_same_[0])
+        require(1 - MOST_CERTAIN <= together <= MOST_CERTAIN, f"one {answer} gives {together}")
+        many = _votes(list("aabc"), list("bccd"), [answer] * 4, list("uvuv"))
+        assert_sound_clusters(make().fit(many), many, f"if all votes are {answer}")
+
+
+@check
+def check_unused_item(make: Make) -> None:
+    """Require that an item or a worker without votes changes nothing."""
+    data = example(make)
+    wider = replace(
+        data,
+        items=np.append(data.items, ["unseen"]).astype(object),
+        workers=np.append(data.workers, ["nobody-else"]).astype(object),
+    )
+    plain, fitted = make().fit(data), make().fit(wider)
+    assert_close(plain.item_probas_, fitted.item_probas_[:-1], "item_probas_", "unused item", CLOSE)
+    require(np.allclose(fitted.item_probas_[-1], fitted.cluster_share_), "an item without votes")
+    assert_close(plain.same_rate_, fitted.same_rate_[:-1], "same_rate_", "unused worker", CLOSE)
+
+
+@check
+def check_zero_weight_votes(make: Make) -> None:
+    """Require that votes of weight zero do not count, and that some weight is needed."""
+    data = example(make)
+    weight = np.ones(data.n_annotations)
+    weight[::3] = 0
+    ignored = make().fit(replace(data, weight=weight))
+    dropped = make().fit(data.select_annotations(weight > 0))
+    assert_close(ignored.item_probas_, dropped.item_probas_, "item_probas_", "weight 0", CLOSE)
+    empty = fit_or_refusal(make(), replace(data, weight=np.zeros(data.n_annotations)))
+    require(empty is None, "votes without weight are not refused")
+
+
+@check
+def check_separate_parts(make: Make) -> None:
+    """Require that items which nobody compared with each other are reported."""
+    data = _votes(list("aab") * 3 + ["p"] * 3, list("bcc") * 3 + ["q"] * 3, ["same"] * 12)
+    fitted = make().fit(data)
+    assert_sound_clusters(fitted, data, "on separate parts")
+    found = [finding.id for finding in fitted.findings_]
+    require("separate-parts" in found, f"separate parts are not reported, only {found}")
+
+
+@check
+def check_predict_votes(make: Make) -> None:
+    """Require predictions for new votes, also by unknown workers, and refusal of unknown items."""
+    data = example(make)
+    fitted = make().fit(data)
+    a, b = data.items[:2].tolist()
+    new = (["someone-new"], [a], [b], ["same"])
+    require(set(fitted.predict(new).tolist()) <= {"same", "different"}, "predict")
+    require(np.isfinite(fitted.predict_proba(new)).all(), "unknown workers")
+    try:
+        fitted.predict_proba((["w"], [a], ["no-such-item"], ["same"]))
+    except DataError:
+        pass
+    else:
+        raise AssertionError("an unknown item is not refused")
+    for options in ({"gold": {a: 1}}, {"task_prior": (0.0, 1.0)}):
+        refused = fit_or_refusal(make(), data, **options) is None
+        require(refused, f"{next(iter(options))} is not refused")
+
+
+@check
+def check_kernels_agree(make: Make) -> None:
+    """Require that compiled and reference kernels give the same results."""
+    data = example(make)
+    with replaced(kernels, "COMPILE_FROM", 0):
+        fast = make().fit(data)
+    with replaced(kernels, "COMPILE_FROM", 10**12):
+        plain = make().fit(data)
+    assert_close(plain.item_probas_, fast.item_probas_, "item_probas_", "between kernels", CLOSE)
+
+
+CHECKS: tuple[Check, ...] = (
+    check_clusters_sound,
+    check_objective_monotone,
+    check_recovers_clusters,
+    check_few_votes,
+    check_unused_item,
+    check_zero_weight_votes,
+    check_separate_parts,
+    check_predict_votes,
+    check_kernels_agree,
+)

@@ -1,0 +1,180 @@
+"""Checks of methods that take sequences of tags: legal, finite and humble on any tags."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from wisecrowd import kernels
+from wisecrowd.core.aggregator import Aggregator
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.kinds.sequences.container import CrowdSequences
+from wisecrowd.testing.crowds import columns_of, example
+from wisecrowd.testing.foundation import (
+    Check,
+    Make,
+    assert_close,
+    check,
+    numbers_of,
+    replaced,
+    require,
+    short_run,
+)
+
+MOST_CERTAIN = 0.97  # confidence that one sentence with three workers may give
+
+
+def _assert_sound(fitted: Aggregator, data: CrowdSequences, when: str) -> None:
+    """Require legal tags, probabilities, and one span per row of the main table."""
+    for name in numbers_of(fitted):
+        require(np.isfinite(getattr(fitted, name)).all(), f"{name} is not finite {when}")
+    n_tokens = int(data.token_pointer[-1])
+    require(fitted.marginals_.shape == (n_tokens, data.n_classes), f"marginals_ {when}")
+    require(np.allclose(fitted.marginals_.sum(axis=1), 1, atol=1e-9), f"marginals_ {when}")
+    legal, known = data.tag_scheme.legal, data.token_pointer
+    for i in range(data.n_tasks):
+        own = [len(legal) - 1, *fitted.path_[known[i] : known[i + 1]].tolist()]
+        pairs = itertools.pairwise(own)
+        require(all(legal[a, b] for a, b in pairs), f"the tags of a task are not legal {when}")
+    table = fitted.main_columns()
+    require(len(table["task"]) == int(fitted.n_spans_.sum()), f"the table of spans {when}")
+    require((table["start"] < table["end"]).all(), f"a span has no tokens {when}")
+    inside = (table["confidence"] >= 0) & (table["confidence"] <= 1)
+    require(inside.all(), f"the confidence is not a probability {when}")
+
+
+@check
+def check_sequences_sound(make: Make) -> None:
+    """Require sound results on small crowds and on degenerate ones."""
+    for seed in range(2):
+        data = example(make, seed)
+        _assert_sound(make().fit(data), data, "on a small crowd")
+    odd = {
+        "with one annotation": (["s"], ["ann"], ["O B-PER I-PER"]),
+        "with one token": (["s", "s"], ["ann", "bob"], ["B-PER", "O"]),
+        "with one worker": (["s", "t"], ["ann", "ann"], ["O B-PER", "O O O"]),
+        "without spans": (["s", "s"], ["ann", "bob"], ["O O", "O O"]),
+        "with plain classes": (["s", "s"], ["ann", "bob"], ["N V N", "N N N"]),
+        "with illegal tags": (["s", "s"], ["ann", "bob"], ["I-PER I-PER", "O I-LOC"]),
+        "with separate crowds": (["s", "t"], ["ann", "bob"], ["B-PER O", "O B-LOC"]),
+    }
+    for when, columns in odd.items():
+        data = CrowdSequences.from_arrays(*columns)
+        _assert_sound(make().fit(data), data, when)
+
+
+@check
+def check_objective_monotone(make: Make) -> None:
+    """Require that the objective never decreases, for methods that declare this."""
+    if not make().tags().monotone:
+        return
+    for seed in range(2):
+        history = np.array(make().fit(example(make, seed)).history_)
+        fall = float(np.max(history[:-1] - history[1:], initial=0.0))
+        require(len(history) > 1 and fall <= 1e-9 * abs(history[-1]), f"it falls by {fall:.3g}")
+
+
+@check
+def check_unlabelled(make: Make) -> None:
+    """Require that a task and a worker without labels change nothing."""
+    data = example(make)
+    columns, classes = columns_of(data), data.classes.tolist()
+    plain = short_run(make).fit(data)
+    more = CrowdSequences.from_arrays(
+        *columns, classes=classes, tasks=[*data.tasks, "zzz"], workers=[*data.workers, "zzz"]
+    )
+    fitted = short_run(make).fit(more)
+    assert_close(plain.marginals_, fitted.marginals_, "marginals_", "with an unlabelled task")
+    require(fitted.tags_[-1] == "" and int(fitted.n_spans_[-1]) == 0, "a task without labels")
+
+
+@check
+def check_renamed_tokens(make: Make) -> None:
+    """Require that renaming tasks moves their tokens and spans with them."""
+    data = example(make)
+    task, worker, tags = columns_of(data)
+    back = dict(zip(data.tasks.tolist(), data.tasks[::-1].tolist(), strict=True))
+    renamed = np.array([back[one] for one in task.tolist()], dtype=object)
+    first = short_run(make).fit(data)
+    second = short_run(make).fit(
+        CrowdSequences.from_arrays(renamed, worker, tags, classes=data.classes.tolist())
+    )
+    same = first.tags_.tolist() == second.tags_[::-1].tolist()
+    require(same, "tags_ differ when tasks are renamed")
+    require(
+        np.array_equal(first.n_spans_, second.n_spans_[::-1]), "n_spans_ when tasks are renamed"
+    )
+
+
+@check
+def check_gold_tags(make: Make) -> None:
+    """Require that known tags are kept, and that wrong gold and priors are refused."""
+    data = example(make)
+    task = data.tasks[0]
+    known = " ".join(["B-LOC", *["I-LOC"] * (int(data.length[0]) - 1)])
+    fitted = make().fit(data, gold={task: known})
+    require(fitted.tags_[0] == known, "the gold was not kept")
+    for options in (
+        {"gold": {task: "O"}},
+        {"gold": {task: known.replace("B-", "I-")}},
+        {"gold": {task: known.replace("LOC", "LOCATION")}},
+        {"gold": {"no such task": "O"}},
+        {"task_prior": np.ones(data.n_classes)},
+        {"init": np.ones((data.n_tasks, data.n_classes))},
+    ):
+        _require_refusal(make, data, options)
+
+
+def _require_refusal(make: Make, data: CrowdSequences, options: dict[str, Any]) -> None:
+    try:
+        make().fit(data, **options)
+    except (DataError, ParameterError):
+        return
+    raise AssertionError(f"{options} was accepted")
+
+
+@check
+def check_predict_repeats_fit(make: Make) -> None:
+    """Require that ``predict`` on the training labels repeats the fit, and works on new tasks."""
+    if not make().tags().inductive:
+        return
+    data = example(make)
+    fitted = make().fit(data)
+    require(fitted.predict(data).tolist() == fitted.tags_.tolist(), "predict differs from the fit")
+    new = fitted.predict((["new"], [data.workers[0]], ["O B-PER I-PER"]))
+    require(len(new[0].split()) == 3, f"a new task gets {new[0]!r}")
+
+
+@check
+def check_few_labels(make: Make) -> None:
+    """Require that unanimous tags are kept, and that one sentence gives no certainty."""
+    agreed = (["s"] * 3, ["ann", "bob", "cem"], ["B-PER I-PER O"] * 3)
+    require(make().fit(agreed).tags_[0] == "B-PER I-PER O", "unanimous tags were changed")
+    split = (["s"] * 3, ["ann", "bob", "cem"], ["B-PER I-PER O", "B-PER I-PER O", "O O O"])
+    confidence = make().fit(split).span_confidence_
+    require((confidence <= MOST_CERTAIN).all(), f"two of three workers give {confidence}")
+
+
+@check
+def check_kernels_agree(make: Make) -> None:
+    """Require that compiled and reference kernels give the same results."""
+    data = example(make)
+    plain = short_run(make).fit(data)
+    with replaced(kernels, "COMPILE_FROM", 0):
+        fast = short_run(make).fit(data)
+    assert_close(plain.marginals_, fast.marginals_, "marginals_", "between kernels")
+    require(np.array_equal(plain.path_, fast.path_), "path_ differs between kernels")
+
+
+CHECKS: tuple[Check, ...] = (
+    check_sequences_sound,
+    check_objective_monotone,
+    check_unlabelled,
+    check_renamed_tokens,
+    check_gold_tags,
+    check_predict_repeats_fit,
+    check_few_labels,
+    check_kernels_agree,
+)

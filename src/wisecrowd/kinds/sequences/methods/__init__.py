@@ -1,0 +1,10 @@
+"""Methods for sequences of tags: one file each."""
+
+from __future__ import annotations
+
+# Each in the file of its name in snake case; adding a method is one file and one name here.
+METHODS = (
+    "BSC",
+    "HMMCrowd",
+    "TokenWise",
+)

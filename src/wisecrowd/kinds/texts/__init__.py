@@ -1,0 +1,1 @@
+"""Free texts, such as transcripts."""
