@@ -41,18 +41,19 @@ def answer_of(query: Query) -> str:
 
 def play(path: Path, n_answers: int, kill_at: int | None = None) -> int:
     """Play the session to its end and return the number of steps; die before one of them."""
-    return _counted(lambda: _session(path, n_answers), kill_at)
+    return _counted(lambda: _session(path, n_answers), path.parent, kill_at)
 
 
 def take_files(folder: Path, kill_at: int | None = None) -> int:
     """Take the files of a loop's inbox and return the number of steps; die before one of them."""
-    return _counted(lambda: _take(folder), kill_at)
+    return _counted(lambda: _take(folder), folder, kill_at)
 
 
-def _counted(work: Callable[[], None], kill_at: int | None) -> int:
-    """Count SQL statements and renames of files, and die before one of them.
+def _counted(work: Callable[[], None], folder: Path, kill_at: int | None) -> int:
+    """Count SQL statements and renames of files in a folder, and die before one of them.
 
-    Refits that are due are one transaction, so that the count does not depend on the clock.
+    Refits that are due are one transaction, so that the count does not depend on the clock. Other
+    renames do not count: the first run in a new clone also stores compiled kernels.
     """
     count = 0
 
@@ -69,10 +70,13 @@ def _counted(work: Callable[[], None], kill_at: int | None) -> int:
         made.set_trace_callback(counted)
         return made
 
-    def rename(*given: Any, **options: Any) -> None:
-        counted()
-        originals[1](*given, **options)
-        counted()
+    def rename(source: Any, target: Any, **options: Any) -> None:
+        ours = folder in Path(target).parents
+        if ours:
+            counted()
+        originals[1](source, target, **options)
+        if ours:
+            counted()
 
     sqlite3.connect, os.replace, campaigns.CATCH_UP_SECONDS = connect, rename, np.inf
     try:
