@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import false_discovery_control, ttest_1samp
-
-import wisecrowd as wc
 from tests.truth.judge_crowds import (
     as_classes,
     as_numbers,
@@ -16,6 +14,8 @@ from tests.truth.judge_crowds import (
     plain_test,
     read_rows,
 )
+
+import wisecrowd as wc
 from wisecrowd.truth.annotator_test import below, benjamini_yekutieli, clustered_means
 
 # Omega and rho of the published function, Calderon et al. (2025).

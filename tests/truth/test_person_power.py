@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.truth.judge_crowds import as_classes, by_worker, judged_crowd, plain_test, read_rows
 
 import wisecrowd as wc
-from tests.truth.judge_crowds import as_classes, by_worker, judged_crowd, plain_test, read_rows
 from wisecrowd.kinds.classes.judged import judged_answers
 from wisecrowd.truth.person_power import PersonPower
 
@@ -56,9 +56,9 @@ def test_dependent_questions_are_drawn_together():
     labels = as_classes(copies)
     names = [task.split("-")[0] for task in labels.tasks.tolist()]
     cluster = np.unique(names, return_inverse=True)[1]
-    alone = power_of(as_classes(rows), 0.2).at(60)
-    assert power_of(labels, 0.2, cluster).at(300) == pytest.approx(alone, abs=0.05)
-    assert power_of(labels, 0.2).at(300) > alone + 0.1
+    alone = power_of(as_classes(rows), 0.1).at(60)
+    assert power_of(labels, 0.1, cluster).at(300) == pytest.approx(alone, abs=0.05)
+    assert power_of(labels, 0.1).at(300) > alone + 0.1
 
 
 def test_power_of_people_in_a_published_crowd(data_directory):

@@ -149,8 +149,8 @@ class JudgeResults:
 
     def findings(self) -> list[Finding]:
         """Return what speaks against judges, most severe first."""
-        return [*self._failing(), *self._one_sided(), *self._favourites(), *self._lenient(),
-                *self._dependent()]  # fmt: skip
+        return [*self._failing(), *self._one_sided(), *self._open(), *self._favourites(),
+                *self._lenient(), *self._dependent()]  # fmt: skip
 
     def _failing(self) -> list[Finding]:
         names, omega = self.columns["judge"], self.columns["omega"]
@@ -164,6 +164,20 @@ class JudgeResults:
             "judge-may-not-replace", "medium", float(1 - omega[failing].min()),
             tuple(names[failing].tolist()), text,
             "Let people label, or use a judge that passes.",
+        )]  # fmt: skip
+
+    def _open(self) -> list[Finding]:
+        unknown = [
+            n for n, verdict in enumerate(self.verdicts) if verdict.outcome in (UNDECIDED, UNTESTED)
+        ]
+        if not unknown:
+            return []
+        names = self.columns["judge"][unknown]
+        share = len(unknown) / len(self.verdicts)
+        text = f"Too few tasks say whether {describe_ids(names)} may replace a person."
+        return [Finding(
+            "undecided-judge", "low", share, tuple(names.tolist()), text,
+            "Let people answer more of the tasks that judges answered.",
         )]  # fmt: skip
 
     def _one_sided(self) -> list[Finding]:

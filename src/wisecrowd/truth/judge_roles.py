@@ -52,7 +52,7 @@ def roles_of(data: Annotations, judges: Any, people: Any, swap: Any) -> Roles:
     if judges is None:
         chosen = np.flatnonzero(models & present).tolist()
         if not chosen:
-            name = for_reader("judges=[...]", "--judges NAME,...")
+            name = for_reader("judges=[...]", "--judges A,B")
             raise ParameterError(
                 "No worker is known to be a model, which a column worker_kind would say; name the "
                 f"judges with {name}."
@@ -62,7 +62,7 @@ def roles_of(data: Annotations, judges: Any, people: Any, swap: Any) -> Roles:
     if len(chosen) > MOST_JUDGES:
         raise ParameterError(
             f"There are {len(chosen)} judges, and at most {MOST_JUDGES} are compared; name some "
-            f"with {for_reader('judges=[...]', '--judges NAME,...')}."
+            f"with {for_reader('judges=[...]', '--judges A,B')}."
         )
     rest = present.copy()
     rest[chosen] = False
@@ -121,9 +121,7 @@ def _swaps(data: Annotations, swap: Any) -> list[tuple[int, int]]:
         )
     ones, others = _codes(data, list(swap), "swap"), _codes(data, list(swap.values()), "swap")
     if len(ones) != len(others) or set(ones) & set(others):
-        raise ParameterError(
-            f"{_spelled('swap')} names a worker twice; name each judge once, and each exchange once."
-        )
+        raise ParameterError(f"{_spelled('swap')} names a worker twice; give each worker one role.")
     return list(zip(ones, others, strict=True))
 
 

@@ -132,10 +132,9 @@ def judges(
         "judge_power": _power(power),
         "judge_effective": _effective(study),
     }
-    notes = [note] if note else []
     return JudgeResults(
         tables, verdicts, study.epsilon, int(study.roles.people.sum()), study.answers.distance,
-        known is not None, study.cluster is not None, tuple(notes + _notes(study)),
+        known is not None, study.cluster is not None, tuple(_notes(study)),
         data.frame_library,
     )  # fmt: skip
 

@@ -28,8 +28,8 @@ from wisecrowd.truth.annotator_test import (
 SIZES = (50, 100, 200, 300, 500, 1000, 2000)  # numbers of questions that are tried
 ENOUGH_POWER = 0.8
 MOST_PEOPLE = 10  # who are judges in turn
-MOST_DRAWS, FEWEST_DRAWS = 2000, 400  # over all of these
-QUESTIONS_DRAWN = 200_000  # over all draws, if these are more than the fewest
+MOST_DRAWS, FEWEST_DRAWS = 3000, 400  # over all of these
+QUESTIONS_DRAWN = 400_000  # over all draws, if these are more than the fewest
 ROWS_AT_ONCE = 2_000_000
 ROUNDING = 1e-9  # sums of squares, per question, that count as none
 RARE = 0.5  # people with fewer questions than this share of the median have another part

@@ -224,10 +224,10 @@ def _judges_table(found: JudgeResults) -> str:
 def _power_line(found: JudgeResults) -> str:
     table = found.tables["judge_power"]
     parts = [
-        f"{power:.0%} with {int(n)} tasks"
+        f"{int(n)} tasks in {power:.0%}"
         for n, power in zip(table["n_tasks"], table["power"], strict=True)
     ]
-    return f"a person would pass in {', '.join(parts)}" if parts else ""
+    return f"a person as judge would pass with {', '.join(parts)} of the cases" if parts else ""
 
 
 def _effective_line(found: JudgeResults) -> str:
