@@ -207,8 +207,9 @@ class JudgeResults:
         ]  # fmt: skip
         if not rows:
             return []
-        off_of = table["difference"]  # of two classes one is given too often, which is said
-        worst = max(rows, key=lambda n: (round(abs(off_of[n]), 9), off_of[n]))
+        off_of = table["difference"].tolist()
+        # Of two classes one is given too often, which is said.
+        worst = max(rows, key=lambda n: (round(abs(float(off_of[n])), 9), float(off_of[n])))
         off = float(table["difference"][worst])
         who = list(dict.fromkeys(table["judge"][rows].tolist()))
         text = (
