@@ -8,7 +8,8 @@ from tests.truth.judge_crowds import as_classes, by_worker, judged_crowd, plain_
 
 import wisecrowd as wc
 from wisecrowd.kinds.classes.judged import judged_answers
-from wisecrowd.truth.person_power import PersonPower
+from wisecrowd.truth.annotator_test import below, benjamini_yekutieli, clustered_means
+from wisecrowd.truth.person_power import PersonPower, _passes
 
 
 def power_of(labels, epsilon, cluster=None):
@@ -68,3 +69,32 @@ def test_power_of_people_in_a_published_crowd(data_directory):
     power = power_of(labels, 0.1)
     for n, expected in ((50, 0.41), (100, 0.69), (200, 0.93)):
         assert power.at(n) == pytest.approx(expected, abs=0.05)
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_every_draw_is_a_test_of_its_own(copies):
+    rows, _ = judged_crowd(3, n_tasks=80, n_people=4, share=0.9, judges=())
+    worse = [
+        (task, who, (label + (who == "human0" and n % 4 == 0)) % 3, kind)
+        for n, (task, who, label, kind) in enumerate(rows)
+    ]
+    labels = as_classes([(f"{task}-{k}", *rest) for task, *rest in worse for k in range(copies)])
+    names = [task.split("-")[0] for task in labels.tasks.tolist()]
+    cluster = None if copies == 1 else np.unique(names, return_inverse=True)[1]
+    units, size = power_of(labels, 0.4, cluster).judges[0]
+    n_units, n_drawn = len(units.indptr) - 1, round(50 / size * copies)
+    expected = []
+    for drawn in np.random.default_rng(0).integers(0, n_units, (30, n_drawn)):
+        parts = [np.arange(units.indptr[unit], units.indptr[unit + 1]) for unit in drawn]
+        place = np.concatenate(parts)
+        n = units.n[place].astype(int)
+        values = np.repeat(units.total[place] / n, n)
+        group = np.repeat(units.person[place], n)
+        unit = np.repeat(np.repeat(np.arange(n_drawn), [len(part) for part in parts]), n)
+        means = clustered_means(values, group, labels.n_workers, unit)
+        tested = means.n >= 30
+        beaten = benjamini_yekutieli(below(means, 0.4)[tested]).sum()
+        expected.append(bool(tested.any()) and beaten >= tested.sum() / 2)
+    found = _passes(units, size, 50 * copies, 30, labels.n_workers, 0.4, np.random.default_rng(0))
+    assert found == pytest.approx(np.mean(expected))
+    assert 0 < found < 1
