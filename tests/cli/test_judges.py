@@ -137,3 +137,29 @@ def test_files_without_kinds_name_judges(cli, answers):
     assert done.code == 2
     assert "name the judges with --judges A,B." in done.err
     assert cli("judges", answers, "--judges", "cem").code == 0
+
+
+def test_a_page_about_judges(cli, judged, tmp_path):
+    page = tmp_path / "page.html"
+    code, out, err = cli("report", judged, "--judges", "models", "--epsilon", 0.2, "-o", page)
+    assert (code, out) == (0, "")
+    assert f"wrote {page}" in err
+    assert "model0 may replace one of 3 people at epsilon 0.2" in page.read_text(encoding="utf-8")
+    code, out, _ = cli("report", judged, "--judges", "model1", "--json", "-q")
+    found = json.loads(out)
+    assert found["schema"] == "wisecrowd-judges"
+    assert [row["judge"] for row in found["tables"]["judges"]] == ["model1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--epsilon", "0.1"), "--epsilon is about judges; add --judges"),
+        (("--cluster", "text"), "--cluster is about judges; add --judges"),
+        (("--judges", "models", "--markdown", "x.md"), "--markdown has no place in a report on"),
+    ],
+)
+def test_options_of_the_page(cli, judged, options, message):
+    done = cli("report", judged, *options)
+    assert done.code == 2
+    assert message in done.err

@@ -52,7 +52,9 @@ def roles_of(data: Annotations, judges: Any, people: Any, swap: Any) -> Roles:
     if judges is None:
         chosen = np.flatnonzero(models & present).tolist()
         if not chosen:
-            name = for_reader("judges=[...]", "--judges A,B")
+            name = for_reader(
+                'judges=[...], or read the file with kinds="all" if it has models', "--judges A,B"
+            )
             raise ParameterError(
                 "No worker is known to be a model, which a column worker_kind would say; name the "
                 f"judges with {name}."

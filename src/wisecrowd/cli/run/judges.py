@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from wisecrowd.cli.options.judges import JudgeOptions
+from wisecrowd.cli.options.reading import Reading
 from wisecrowd.cli.run.inputs import KnownFile, describe_run, read_labels
 from wisecrowd.cli.run.outputs import (
     check_outputs,
@@ -48,8 +49,7 @@ def judges(context: typer.Context, files: list[str], asked: JudgeOptions) -> Non
     if asked.fail_on is not None:
         check_severity("--fail-on", asked.fail_on)
     swap = _swap(asked.swap)
-    # Without people there is nobody to compare models with, and without models no judge.
-    reading = replace(asked.reading, kinds=asked.reading.kinds or ALL_KINDS)
+    reading = with_all_kinds(asked.reading)
     known = KnownFile.given(asked.known, "--known", None, reading)
     sources = [*files, *([known.path] if known else [])]
     _, document = split_output(asked.output, asked.as_json)
@@ -62,8 +62,8 @@ def judges(context: typer.Context, files: list[str], asked: JudgeOptions) -> Non
         data = read_labels(files, reading, notes)
         cluster = None
         if asked.cluster is not None:
-            cluster = _clusters(files, asked.cluster, reading.task, data)
-        answers = None if known is None else _known_answers(known, data, notes)
+            cluster = clusters_in(files, asked.cluster, reading.task, data)
+        answers = None if known is None else weighted_answers(known, data, notes)
         with working("comparing judges with people", notes):
             found = compare_judges(
                 data, judges=names_of(asked.judges), known=answers, epsilon=asked.epsilon,
@@ -82,13 +82,24 @@ def judges(context: typer.Context, files: list[str], asked: JudgeOptions) -> Non
                 give_json(lambda: _document(found, notes), document, manifest, notes)
         if folder is None and not asked.as_json:
             print_text(judges_text(found))
-    if asked.fail_on is not None:
-        least = SEVERITIES.index(asked.fail_on)
-        if any(SEVERITIES.index(one.severity) >= least for one in found.findings()):
-            raise typer.Exit(FOUND)
+    exit_if_found(found, asked.fail_on)
+
+
+def exit_if_found(found: JudgeResults, least: str | None) -> None:
+    """Leave with the exit code of findings, if one of them is as severe as --fail-on says."""
+    if least is None:
+        return
+    grave = SEVERITIES[SEVERITIES.index(least) :]
+    if any(one.severity in grave for one in found.findings()):
+        raise typer.Exit(FOUND)
 
 
 # ------------------------------------------------------------------------------------------- input
+
+
+def with_all_kinds(reading: Reading) -> Reading:
+    """Return the options of reading, which keep models beside people unless they say otherwise."""
+    return replace(reading, kinds=reading.kinds or ALL_KINDS)
 
 
 def _swap(given: list[str] | None) -> dict[str, str] | None:
@@ -109,7 +120,9 @@ def _swap(given: list[str] | None) -> dict[str, str] | None:
     return found or None
 
 
-def _clusters(files: list[str], column: str, task: str | None, data: Annotations) -> dict[Any, Any]:
+def clusters_in(
+    files: list[str], column: str, task: str | None, data: Annotations
+) -> dict[Any, Any]:
     """Return the cluster of each task from a column of the files with the answers."""
     found: dict[str, Any] = {}
     for path in files:
@@ -137,7 +150,7 @@ def _clusters(files: list[str], column: str, task: str | None, data: Annotations
     return {task: found.get(str(task)) for task in data.tasks.tolist()}
 
 
-def _known_answers(file: KnownFile, data: Annotations, notes: Notes) -> Any:
+def weighted_answers(file: KnownFile, data: Annotations, notes: Notes) -> Any:
     """Return known answers by task, with their weights if the file has some."""
     # Known answers about items are scores, and those about votes are outcomes.
     tasks, answers = file.pairs(notes, LABELS if data.about_items else kind_of(data).name)
