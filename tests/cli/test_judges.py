@@ -31,7 +31,7 @@ def test_verdicts_and_a_table(cli, judged):
     first, second = out.splitlines()[:2]
     assert first.startswith("model0 may replace one of 3 people at epsilon 0.2: it agrees with")
     assert second.startswith("model1 ")
-    assert "omega  rho    agreement  of people  power" in out
+    assert "omega  rho    agreement  of people  power  answered" in out
     assert "a person as judge would pass with 50 tasks in " in out
     assert "2 judges are worth " in out
     assert "judge-may-not-replace" in out or "undecided" in second
@@ -130,6 +130,13 @@ def test_refusals_are_one_line(cli, judged, options, code, message):
     assert done.code == code
     assert message in done.err
     assert done.err.count("\n") == 1
+
+
+def test_models_alone_have_no_test(cli, table, rows):
+    path = table("models.csv", HEADER, [row for row in rows if row[3] == "model"])
+    code, out, _ = cli("judges", path, "-q")
+    assert code == 0
+    assert "model0 was not tested: there are no people" in out
 
 
 def test_files_without_kinds_name_judges(cli, answers):

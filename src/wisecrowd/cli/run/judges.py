@@ -213,11 +213,14 @@ def _judges_table(found: JudgeResults) -> str:
     headings = {
         "omega": "omega", "rho": "rho", "score": score, "ceiling": "of people",
         "leniency": "leniency", "power": "power", "on_known": "on known answers",
+        "answered": "answered",
     }  # fmt: skip
     shown = [
         name for name in headings
         if name in columns and np.isfinite(columns[name].astype(np.float64)).any()
     ]  # fmt: skip
+    if not (columns["answered"] < 1).any():
+        shown = [name for name in shown if name != "answered"]
     if not shown:
         return ""
     rows = []
