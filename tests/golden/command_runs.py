@@ -202,6 +202,7 @@ CASES: dict[str, dict[str, list[str]]] = {
             " -m one-coin --title 'Three animals' -o summary.json"
         ],
         "page": ["report crowd.csv -o page.html -m zen-crowd --pseudonymize worker.key"],
+        "judges": ["report crowd.csv --judges 0,5 --epsilon 0.2 --json"],
         "refused": ["report crowd.csv --json -o -", "report missing.csv"],
     },
     "simulate": {
