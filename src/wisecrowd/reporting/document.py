@@ -28,7 +28,7 @@ from wisecrowd.reporting.changes import SCHEMA, VERSION, changes_since, require_
 from wisecrowd.reporting.health import reproduction
 from wisecrowd.reporting.markdown import markdown_of
 from wisecrowd.reporting.plans import report_plan
-from wisecrowd.reporting.sections import Summary, sections_of
+from wisecrowd.reporting.sections import Section, Summary, sections_of
 from wisecrowd.reporting.tasks import check_task_url, relabel_rows, with_examples
 from wisecrowd.reporting.withholding import Withheld
 from wisecrowd.storage.atomic import atomic_write, together
@@ -298,15 +298,39 @@ def render(summary: Summary, tables: dict[str, str] | None = None) -> str:
     tables : dict, optional
         Names of files with complete tables that the page truncates: "workers", "tasks".
     """
+    carried = {name: summary[name] for name in CARRIED}
+    return page_of(summary, sections_of(summary), carried, relabel_rows(summary), tables)
+
+
+def page_of(
+    summary: Summary,
+    sections: Sequence[Section],
+    carried: Summary,
+    relabel: Any = None,
+    tables: dict[str, str] | None = None,
+) -> str:
+    """Return the page of some sections.
+
+    Parameters
+    ----------
+    summary : dict
+        Content with at least ``title`` and ``reproduce``.
+    sections : sequence of Section
+    carried : dict
+        Content that the page contains for programs.
+    relabel : optional
+        Rows of tasks to label again, which the page offers as a file.
+    tables : dict, optional
+        Names of files with complete tables.
+    """
     environment = _environment()
-    carried: dict[str, Any] = _cut({name: summary[name] for name in CARRIED})
-    rows = relabel_rows(summary)
-    if rows is not None:
-        carried["relabel"] = rows
+    carried = _cut(carried)
+    if relabel is not None:
+        carried["relabel"] = relabel
     style, script = _source("style.css"), _source("script.js")
     page: str = environment.get_template("page.html.jinja").render(
         summary=summary,
-        sections=sections_of(summary),
+        sections=sections,
         tables=tables or {},
         style=_raw(style),
         script=_raw(script),

@@ -15,6 +15,8 @@ from wisecrowd.core.lazy import facade
 if TYPE_CHECKING:
     from wisecrowd.truth.anchored_workers import WorkerAccuracies as WorkerAccuracies
     from wisecrowd.truth.anchored_workers import workers as workers
+    from wisecrowd.truth.judge_results import JudgeResults as JudgeResults
+    from wisecrowd.truth.judging import judges as judges
     from wisecrowd.truth.scored_workers import WorkerScores as WorkerScores
     from wisecrowd.truth.scored_workers import score_workers as score_workers
 
