@@ -48,6 +48,17 @@ def undefined(n_labels: int, least: float = -1.0) -> Measured:
     return Measured(float("nan"), nothing, nothing, least)
 
 
+def sums_of(group: Ints, values: Floats | Longs | Mask, n: int) -> Floats:
+    """Return the sums of values by group (n,).
+
+    Examples
+    --------
+    >>> sums_of(np.array([0, 2, 2]), np.array([1.0, 2.0, 3.0]), 3).tolist()
+    [1.0, 0.0, 5.0]
+    """
+    return np.asarray(np.bincount(group, values, n), dtype=np.float64)
+
+
 def ratio_of_pairs(top: Floats, bottom: Floats, least: float = 0.0) -> Measured:
     r"""Return the ratio of two sums over all pairs of labels of the same task.
 

@@ -58,7 +58,7 @@ class Variances(NamedTuple):
 
 
 def task_interval(measured: Measured, task: Ints, level: float = 0.95) -> TaskInterval:
-    """Return the interval for these workers and other tasks.
+    """Return the interval for these workers and other tasks; NaN where nothing varies.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def task_interval(measured: Measured, task: Ints, level: float = 0.95) -> TaskIn
 
     n = int((np.bincount(task) >= 2).sum())
     variance = _cluster_variance(measured.of_task, task, n)
-    if n < 2 or not np.isfinite(variance):
+    if n < 2 or not variance > 0:
         return TaskInterval(measured.value, float("nan"), float("nan"))
     reach = float(stdtrit(n - 1, (1 + level) / 2)) * float(np.sqrt(variance))
     return TaskInterval(measured.value, *_ends(measured, reach))

@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.agreement_evidence import AgreementEvidence, Measured, labels_that_count
+from wisecrowd.core.agreement_evidence import (
+    AgreementEvidence,
+    Measured,
+    labels_that_count,
+    sums_of,
+)
 from wisecrowd.core.parameter_checks import check_choice
-from wisecrowd.core.types import Floats, Ints, Longs, Mask
+from wisecrowd.core.types import Floats, Ints, Mask
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.metrics.agreement import (
     LEVELS,
@@ -22,6 +27,7 @@ from wisecrowd.kinds.classes.metrics.agreement import (
     pair_kappas,
 )
 from wisecrowd.kinds.classes.metrics.coefficients import (
+    Distance,
     UnitLabels,
     brennan_prediger,
     chance_of,
@@ -61,7 +67,7 @@ class ClassEvidence(AgreementEvidence):
     level: Level
 
 
-def agreement_evidence(data: CrowdLabels, *, level: Level | None = None) -> ClassEvidence:
+def agreement_evidence(data: CrowdLabels, level: Level | None = None) -> ClassEvidence:
     """Return the labels that count, with their coefficients.
 
     Parameters
@@ -108,7 +114,7 @@ def _coefficients(units: UnitLabels, level: Level, position: Floats) -> dict[str
         "gwet_ac1": gwet(chance),
         "brennan_prediger": brennan_prediger(chance),
     }
-    distances = {}
+    distances: dict[str, Distance] = {}
     if level != "nominal":
         distances |= {"linear": linear(position), "quadratic": quadratic(position)}
     if level == "ordinal":
@@ -134,7 +140,7 @@ def _of_two(units: UnitLabels, worker: Ints, level: Level, position: Floats) -> 
             indptr, common.unit, worker[both], common.code, K, min_common=1, weights=weights,
             position=position,
         )  # fmt: skip
-        slope = np.bincount(pair.task, pair.slope, units.n_units)[common.unit]
+        slope = sums_of(pair.task, pair.slope, units.n_units)[common.unit]
         shown = "cohen_kappa" if weights == "identity" else f"cohen_kappa_{weights}"
         found[shown] = Measured(float(pair.kappa[0]), slope / 2, slope)
     effects = np.zeros((2, len(both)))
@@ -144,8 +150,8 @@ def _of_two(units: UnitLabels, worker: Ints, level: Level, position: Floats) -> 
     return found
 
 
-def class_evidence(evidence: ClassEvidence) -> tuple[Longs, AgreementEvidence]:
-    """Return the most frequent classes (codes), and the agreement on each.
+def class_evidence(evidence: ClassEvidence) -> AgreementEvidence:
+    """Return the agreement on each of the most frequent classes.
 
     The coefficients are ``agreement K`` and ``kappa K`` for the class with the code K.
     """
@@ -156,7 +162,7 @@ def class_evidence(evidence: ClassEvidence) -> tuple[Longs, AgreementEvidence]:
     found: dict[str, Measured] = {}
     for k in which.tolist():
         found[f"agreement {k}"], found[f"kappa {k}"] = class_coefficients(units, k)
-    return which, AgreementEvidence(task=evidence.task, worker=evidence.worker, coefficients=found)
+    return AgreementEvidence(task=evidence.task, worker=evidence.worker, coefficients=found)
 
 
 @dataclass(frozen=True, eq=False)

@@ -362,14 +362,14 @@ def _agreements(
     """
     if weights == "identity":
         equal = (one == two).astype(np.float64)
-        n = len(position)
-        return equal, *(_share_among(pair, a, b, common, n) for a, b in ((one, two), (two, one)))
+        of_first = _share_among(pair, one, two, common, len(position))
+        return equal, of_first, _share_among(pair, two, one, common, len(position))
     width = float(position[-1] - position[0]) if len(position) else 0.0
     place = (position - position[:1]) / (width or 1.0)
     power = 1 if weights == "linear" else 2
     equal = 1 - np.abs(place[one] - place[two]) ** power
     far = _mean_difference if weights == "linear" else _mean_square
-    return equal, *(1 - far(pair, a, b, common, place) for a, b in ((one, two), (two, one)))
+    return equal, 1 - far(pair, one, two, common, place), 1 - far(pair, two, one, common, place)
 
 
 def _share_among(

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from wisecrowd.core.agreement_evidence import Measured, undefined
+from wisecrowd.core.agreement_evidence import Measured, sums_of, undefined
 from wisecrowd.core.types import Floats, Ints, Longs, Mask
 
 NO_VARIATION = 1e-12  # an expected disagreement below it, with distances up to 1, is rounding
@@ -58,11 +58,11 @@ class UnitLabels:
 
     def total(self, values: Floats) -> Floats:
         """Return the sum of values over the labels of each unit (n_units,)."""
-        return np.bincount(self.unit, values, self.n_units)
+        return sums_of(self.unit, values, self.n_units)
 
     def shares(self, weight: Floats) -> Floats:
         """Return the share of each class (n_classes,) for weights of labels that add up to one."""
-        return np.bincount(self.code, weight, self.n_classes)
+        return sums_of(self.code, weight, self.n_classes)
 
 
 class Distance(Protocol):
@@ -138,9 +138,9 @@ def _twins(labels: UnitLabels) -> Floats:
     """Return how many other labels of the unit are of the same class."""
     key = labels.unit.astype(np.int64) * labels.n_classes + labels.code
     if labels.n_units * labels.n_classes <= 4 * len(key):
-        return (np.bincount(key)[key] - 1).astype(np.float64)
+        return np.asarray(np.bincount(key)[key] - 1, dtype=np.float64)
     _, place, count = np.unique(key, return_inverse=True, return_counts=True)
-    return np.asarray((count[place.ravel()] - 1).astype(np.float64))
+    return np.asarray(count[place.ravel()] - 1, dtype=np.float64)
 
 
 def _absolute(labels: UnitLabels, x: Floats) -> Floats:
@@ -156,7 +156,7 @@ def _absolute(labels: UnitLabels, x: Floats) -> Floats:
     above = before[first + size] - before[1:]
     found = np.empty(len(x))
     found[order] = y * rank - below + above - y * (size - 1 - rank)
-    return np.maximum(found, 0.0)
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def nominal(n_classes: int) -> Steps:
@@ -219,11 +219,10 @@ def _ratio(observed: _Part, expected: _Part, factor: float = 1.0) -> Measured:
     if not expected.value > NO_VARIATION:
         return undefined(len(observed.of_task))
     share = observed.value / expected.value
-    effects = (
-        -factor * (top - share * bottom) / expected.value
-        for top, bottom in zip(observed[1:], expected[1:], strict=True)
-    )
-    return Measured(1 - factor * share, *effects)
+    scale = -factor / expected.value
+    of_task = scale * (observed.of_task - share * expected.of_task)
+    of_worker = scale * (observed.of_worker - share * expected.of_worker)
+    return Measured(1 - factor * share, of_task, of_worker)
 
 
 def mean_distances(labels: UnitLabels, distance: Distance) -> Floats:
@@ -402,5 +401,5 @@ def class_coefficients(labels: UnitLabels, which: int) -> tuple[Measured, Measur
     if share >= 1 - NO_VARIATION:
         return first, undefined(len(own))
     by_share = (agreement - 1) / (1 - share) ** 2 * labels.several * (own - share) / n
-    effects = (effect / (1 - share) + by_share for effect in (of_task, of_worker))
-    return first, Measured((agreement - share) / (1 - share), *effects)
+    of_task, of_worker = (one / (1 - share) + by_share for one in (of_task, of_worker))
+    return first, Measured((agreement - share) / (1 - share), of_task, of_worker)
