@@ -129,7 +129,7 @@ class AgreementEvidence:
 
 
 def labels_that_count(data: Data) -> Data:
-    """Return the labels of positive weight, and of those of a worker for a task the last one.
+    """Return the labels of positive weight; of several of a worker for a task one counts.
 
     Examples
     --------

@@ -187,7 +187,7 @@ def _part_of(crowd: Annotations, level: str | None) -> Any:
     levels = getattr(part, "LEVELS", ())
     if level is not None and not levels:
         raise ParameterError(
-            f"Labels of the kind {kind.name} have no level of measurement; leave it out."
+            f"level is for classes and numbers, and the labels are {kind.name}; leave it out."
         )
     if level is not None:
         check_choice("level", level, levels)
