@@ -89,7 +89,7 @@ def test_kinds_of_workers_are_compared(cli, table):
     assert "human  model   krippendorff_alpha" in out
     found = json.loads(cli("agreement", path, "--compare", "kind", "--json", "-q").out)
     assert {row["group"] for row in found["coefficients"]} == {"", "human", "model"}
-    assert [row["coefficient"] for row in found["differences"]][0] == "krippendorff_alpha"
+    assert found["differences"][0]["coefficient"] == "krippendorff_alpha"
     own = table("who.csv", ["worker", "site"], [(w, "xy"[k % 2]) for k, w in enumerate("abcdef")])
     code, out, _ = cli(
         "agreement", path, "--kinds", "all", "--compare", "site", "--worker-attributes", own

@@ -16,8 +16,8 @@ def test_help_lists_the_commands_and_exit_codes(cli, flag):
     code, out, err = cli(flag)
     assert (code, err) == (0, "")
     for command in (
-        "aggregate", "compare", "evaluate", "methods", "simulate", "convert", "inspect", "audit",
-        "train", "predict", "report",
+        "aggregate", "compare", "evaluate", "agreement", "methods", "simulate", "convert",
+        "inspect", "audit", "train", "predict", "report",
     ):  # fmt: skip
         assert f"\n  {command} " in out
     assert "Exit codes" in out
@@ -25,7 +25,17 @@ def test_help_lists_the_commands_and_exit_codes(cli, flag):
 
 @pytest.mark.parametrize(
     "command",
-    ["aggregate", "compare", "evaluate", "methods", "simulate", "convert", "inspect", "versions"],
+    [
+        "aggregate",
+        "compare",
+        "evaluate",
+        "agreement",
+        "methods",
+        "simulate",
+        "convert",
+        "inspect",
+        "versions",
+    ],
 )
 def test_every_command_has_help(cli, command):
     code, out, err = cli(command, "--help")
