@@ -71,6 +71,10 @@ def test_levels(cli, table):
     assert "icc_2_k" in cli("agreement", path, "--type", "numbers").out
     interval = cli("agreement", path, "--type", "labels", "--level", "interval").out
     assert "gwet_ac2_quadratic" in interval
+    names = table("names.csv", ["task", "worker", "label"], [(1, "a", "bad"), (1, "b", "good")])
+    code, _, err = cli("agreement", names, "--level", "ordinal")
+    assert code == 3
+    assert "declare --scale LOWEST,...,HIGHEST" in err
     code, _, err = cli("agreement", path, "--type", "labels", "--level", "ratio")
     assert code == 2
     assert "choose one of nominal, ordinal, interval" in err

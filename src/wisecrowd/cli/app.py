@@ -41,7 +41,8 @@ _RENAMED = {
 }
 EXIT_CODES = (
     "Exit codes: 0 success, 1 findings (--fail-on) or too little agreement (--floor), 2 wrong "
-    "option or parameter, 3 unusable data or file, 4 nothing more to ask (next, label-studio push), 130 Ctrl-C."
+    "option or parameter, 3 unusable data or file, 4 nothing more to ask (next, label-studio "
+    "push), 130 Ctrl-C."
 )
 
 

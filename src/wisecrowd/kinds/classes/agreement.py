@@ -15,6 +15,9 @@ from wisecrowd.core.agreement_evidence import (
     labels_that_count,
     sums_of,
 )
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.types import Floats, Ints, Mask
 from wisecrowd.kinds.classes.container import CrowdLabels
@@ -88,7 +91,15 @@ def agreement_evidence(data: CrowdLabels, level: Level | None = None) -> ClassEv
     check_choice("level", level, LEVELS)
     data = labels_that_count(data)
     order = data.classes.tolist() if data.ordered and level == "ordinal" else None
-    position = class_positions(data.classes, level, order)
+    try:
+        position = class_positions(data.classes, level, order)
+    except DataError:
+        if level != "ordinal":
+            raise
+        raise DataError(
+            "The ordinal level needs classes in order, but these are "
+            f"{describe_ids(data.classes)}; declare {option('scale', 'LOWEST,...,HIGHEST')}."
+        ) from None
     code, classes = data.label.astype(np.int64), data.classes
     if level == "ordinal":
         rank = position.astype(np.int64)
