@@ -179,6 +179,28 @@ def test_variance_over_tasks_is_that_of_leaving_out_each(level):
         assert np.sqrt(found) == pytest.approx(np.sqrt(jackknife), rel=0.04), name
 
 
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+def test_effects_of_tasks_are_those_of_leaving_them_out(level):
+    rng = np.random.default_rng(1)
+    label = np.minimum(rng.geometric(0.4, 1200), 5).repeat(3) + rng.integers(0, 2, 3600)
+    task = np.repeat(np.arange(1200), 3)
+    keep = rng.random(3600) < 0.8
+    data = CrowdLabels.from_arrays(
+        task[keep], np.tile([0, 1, 2], 1200)[keep], label[keep], tasks=range(1200)
+    )
+    evidence = agreement_evidence(data, level=level)
+    classes = class_evidence(evidence)
+    some = rng.choice(np.flatnonzero(data.labels_per_task > 1), 12, replace=False)
+    rows = []
+    for i in some.tolist():
+        rest = agreement_evidence(data.select_annotations(data.task != i), level=level)
+        rows.append({**rest.coefficients, **class_evidence(rest).coefficients})
+    for name, one in {**evidence.coefficients, **classes.coefficients}.items():
+        effect = np.array([one.of_task[data.task == i].sum() for i in some])
+        change = np.array([one.value - row[name].value for row in rows])
+        np.testing.assert_allclose(effect, change, atol=0.01 * np.abs(effect).max(), err_msg=name)
+
+
 def test_published_width_for_these_workers():
     """Of labels by chance, that of Fleiss' kappa is known (Fleiss, Nee and Landis, 1979)."""
     rng = np.random.default_rng(0)
