@@ -36,6 +36,7 @@ def test_a_file_has_the_coefficients(cli, answers, rows, tmp_path):
     expected = agreement(wc.read(str(answers)))["krippendorff_alpha"]
     assert float(found[0]["value"]) == pytest.approx(expected.value, abs=1e-6)
     assert float(found[0]["high_workers"]) == pytest.approx(expected.high_workers, abs=1e-6)
+    assert "--json has the other tables" in cli("agreement", answers, "--pairs", "-o", place).err
     assert cli("agreement", answers, "-o", place).code == 0  # its own file may be replaced
     place.write_text("mine\n")
     assert cli("agreement", answers, "-o", place).code == 2

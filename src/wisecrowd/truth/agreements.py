@@ -126,6 +126,9 @@ def agreement(
     pi. Numbers have intraclass correlations and alpha. Other kinds have mean scores of pairs: F1
     of spans, tokens, boxes and members of sets, word agreement of texts, and IoU of masks.
 
+    Labels of positive weight count once, those of weight 0 do not; of several labels of a worker
+    for a task one counts, because workers cannot agree with themselves.
+
     Intervals are from the first-order effects of tasks and workers
     (:mod:`wisecrowd.truth.agreement_intervals`). In simulations with 3 to 60 workers, intervals of
     alpha for other workers covered the true value in 91 to 98% of the crowds, those for these

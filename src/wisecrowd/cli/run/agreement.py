@@ -64,6 +64,8 @@ def agreement(context: typer.Context, files: list[str], asked: AgreementOptions)
         with together():
             if table is not None:
                 write_result(found.coefficients, table, manifest, notes)
+                if not asked.as_json and (asked.pairs or asked.compare):
+                    notes("the file has the coefficients; --json has the other tables")
             if asked.as_json:
                 give_json(lambda: agreement_document(found, notes), document, manifest, notes)
         if table is None and not asked.as_json:
