@@ -1,8 +1,8 @@
 """Agreement: coefficients as other packages have them, intervals that cover, and speed.
 
-The other packages (krippendorff 0.8.1, irrCAC 0.4.2, pingouin 0.6) need not be installed: the tests
-store their figures, which are recomputed here where a package is found. Intervals are counted on
-simulated crowds whose true coefficient is known in closed form.
+The other packages (krippendorff 0.9.0, irrCAC 0.4.4, pingouin 0.6.1) need not be installed: the
+tests store their figures, which are recomputed here where a package is found. Intervals are counted
+on simulated crowds whose true coefficient is known in closed form.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from wisecrowd import CrowdNumbers, metrics
 from wisecrowd.kinds.numbers.agreement import agreement_evidence
 from wisecrowd.truth.agreement_intervals import variances_of
 
-# pingouin 0.6: ICC(1,1), ICC(A,1) and ICC(A,k) of complete tables (n_tasks, n_workers).
+# pingouin 0.6.1: ICC(1,1), ICC(A,1) and ICC(A,k) of complete tables (n_tasks, n_workers).
 PINGOUIN = {
     (12, 4): (0.5817208505276067, 0.5994985011462788, 0.8568868528244628),
     (30, 3): (0.38751528848683386, 0.47132492464232123, 0.7278587926937234),

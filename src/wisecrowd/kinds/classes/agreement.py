@@ -24,10 +24,8 @@ from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.metrics.agreement import (
     LEVELS,
     Level,
-    Weights,
     alpha_at,
     class_positions,
-    pair_kappas,
 )
 from wisecrowd.kinds.classes.metrics.coefficients import (
     Distance,
@@ -43,6 +41,7 @@ from wisecrowd.kinds.classes.metrics.coefficients import (
     percent_agreement,
     quadratic,
 )
+from wisecrowd.kinds.classes.metrics.worker_kappas import Weights, pair_kappas
 
 WEIGHTS: tuple[Weights, ...] = ("identity", "linear", "quadratic")
 MOST_CLASSES = 100  # in the table of classes, the most frequent ones

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.metric_inputs import IntArray, as_codes, encode_pair
-from wisecrowd.kinds.classes.metrics.agreement import two_worker_kappa
+from wisecrowd.kinds.classes.metrics.worker_kappas import two_worker_kappa
 
 
 def ordinal_mean_absolute_error(

@@ -13,7 +13,6 @@ from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.statistics import Bootstrap
 from wisecrowd.kinds.classes.metrics.agreement import (
     LEVELS,
-    pair_kappas,
     worker_agreement,
 )
 from wisecrowd.kinds.classes.metrics.coefficients import (
@@ -27,6 +26,7 @@ from wisecrowd.kinds.classes.metrics.coefficients import (
     ordinal_alpha,
     quadratic,
 )
+from wisecrowd.kinds.classes.metrics.worker_kappas import pair_kappas
 from wisecrowd.truth.agreement_intervals import task_interval
 
 # Krippendorff (2011), section D: four observers, twelve units, 0 for "did not say".

@@ -22,7 +22,7 @@ from wisecrowd.kinds.classes.metrics.coefficients import (
 )
 from wisecrowd.truth.agreement_intervals import both_intervals, variances_of
 
-# Of (n_tasks, n_workers, n_classes, share of labels): krippendorff 0.8.1 and irrCAC 0.4.2 (its
+# Of (n_tasks, n_workers, n_classes, share of labels): krippendorff 0.9.0 and irrCAC 0.4.4 (its
 # digits=12). Rows of irrCAC: Fleiss, Gwet, Brennan and Prediger.
 CROWDS = [(40, 5, 4, 0.7), (30, 3, 5, 0.8), (60, 6, 3, 0.6)]
 ALPHA = [

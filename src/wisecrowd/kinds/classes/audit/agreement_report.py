@@ -21,10 +21,8 @@ from wisecrowd.kinds.classes.families.dependence import upper_tail
 from wisecrowd.kinds.classes.metrics.agreement import (
     LEVELS,
     Level,
-    PairKappas,
     alpha_at,
     class_positions,
-    pair_kappas,
     worker_agreement,
 )
 from wisecrowd.kinds.classes.metrics.coefficients import (
@@ -34,6 +32,7 @@ from wisecrowd.kinds.classes.metrics.coefficients import (
     fleiss,
     nominal,
 )
+from wisecrowd.kinds.classes.metrics.worker_kappas import PairKappas, pair_kappas
 from wisecrowd.truth.agreement_intervals import task_interval
 
 AT_CHANCE = 0.05  # an alpha below this is too low for any use
