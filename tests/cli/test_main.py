@@ -17,7 +17,7 @@ def test_help_lists_the_commands_and_exit_codes(cli, flag):
     assert (code, err) == (0, "")
     for command in (
         "aggregate", "compare", "evaluate", "methods", "simulate", "convert", "inspect", "audit",
-        "train", "predict", "report", "judges",
+        "train", "predict", "report", "judges", "agreement",
     ):  # fmt: skip
         assert f"\n  {command} " in out
     assert "Exit codes" in out
@@ -29,6 +29,7 @@ def test_help_lists_the_commands_and_exit_codes(cli, flag):
         "aggregate",
         "compare",
         "evaluate",
+        "agreement",
         "methods",
         "simulate",
         "convert",

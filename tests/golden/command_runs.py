@@ -124,6 +124,12 @@ CASES: dict[str, dict[str, list[str]]] = {
         "pseudonyms": ["convert wide.csv - --wide --task item --pseudonymize worker.key"],
         "refused": ["convert crowd.csv plain.xyz", "convert crowd.csv crowd.csv"],
     },
+    "agreement": {
+        "table": ["agreement crowd.csv"],
+        "json": ["agreement crowd.csv --json --pairs --floor 0.9"],
+        "file": ["agreement crowd.csv -o agreement.csv"],
+        "refused": ["agreement missing.csv", "agreement crowd.csv --level interval"],
+    },
     "evaluate": {
         "table": ["evaluate scored.csv --truth truth.csv"],
         "json": ["evaluate scored.csv --truth truth.csv --json"],

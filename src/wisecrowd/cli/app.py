@@ -10,6 +10,7 @@ from typer.core import TyperCommand
 from wisecrowd._version import __version__
 from wisecrowd.cli.options.about import methods, spark_script, versions
 from wisecrowd.cli.options.aggregate import aggregate
+from wisecrowd.cli.options.agreement import agreement
 from wisecrowd.cli.options.audit import audit
 from wisecrowd.cli.options.campaigns import loop, next_queries, pull, push, replay, watch
 from wisecrowd.cli.options.evaluate import compare, evaluate
@@ -20,8 +21,8 @@ from wisecrowd.cli.options.simulate import simulate
 from wisecrowd.cli.options.train import predict, train
 
 COMMANDS = (
-    aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, judges, report,
-    train, predict, next_queries, replay, loop, pack, spark_script, versions,
+    aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, judges,
+    agreement, train, predict, next_queries, replay, loop, pack, spark_script, versions,
 )  # fmt: skip
 # Commands of two words, with the help of the first one.
 GROUPS = {
@@ -40,8 +41,9 @@ _RENAMED = {
     "convert": ("gold",),
 }
 EXIT_CODES = (
-    "Exit codes: 0 success, 1 findings (--fail-on), 2 wrong option or parameter, 3 unusable "
-    "data or file, 4 nothing more to ask (next, label-studio push), 130 Ctrl-C."
+    "Exit codes: 0 success, 1 findings (--fail-on) or too little agreement (--floor), 2 wrong "
+    "option or parameter, 3 unusable data or file, 4 nothing more to ask (next, label-studio "
+    "push), 130 Ctrl-C."
 )
 
 

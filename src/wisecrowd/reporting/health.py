@@ -87,7 +87,7 @@ def _shortcuts(study: Study) -> list[str]:
     if not is_large(study.labels):
         return []
     return [
-        "The data set is large: intervals of agreement use "
+        "The data set is large: intervals of the agreement of workers use "
         f"{options['agreement']['n_replicates']} bootstrap samples."
     ]
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from wisecrowd.core.lazy import facade
 
 if TYPE_CHECKING:
+    from wisecrowd.truth.agreements import Agreement as Agreement
+    from wisecrowd.truth.agreements import agreement as agreement
     from wisecrowd.truth.anchored_workers import WorkerAccuracies as WorkerAccuracies
     from wisecrowd.truth.anchored_workers import workers as workers
     from wisecrowd.truth.judge_results import JudgeResults as JudgeResults

@@ -42,7 +42,7 @@ def test_classes_are_counted_in_their_order():
 
 def test_ends():
     assert quadratic_weighted_kappa([1, 2, 3], [1, 2, 3]) == 1.0
-    assert quadratic_weighted_kappa([1, 2, 3], [3, 2, 1]) == -1.0
+    assert quadratic_weighted_kappa([1, 2, 3], [3, 2, 1]) == pytest.approx(-1.0)
     assert np.isnan(quadratic_weighted_kappa([1, 1], [1, 1]))
     with pytest.raises(DataError, match="not one of"):
         ordinal_mean_absolute_error([1, 7], [1, 2], classes=[1, 2, 3])

@@ -9,9 +9,10 @@ import pytest
 
 from wisecrowd import audit, simulate
 from wisecrowd.core.part import NotApplicable
-from wisecrowd.kinds.sets.audit import set_codes, set_view
+from wisecrowd.kinds.sets.agreement import set_codes
+from wisecrowd.kinds.sets.audit import set_view
 from wisecrowd.kinds.sets.container import CrowdSets
-from wisecrowd.kinds.sets.metrics import class_alphas, masi_distance, set_alpha
+from wisecrowd.kinds.sets.metrics import class_alpha, masi_distance, set_alpha
 
 
 def columns(seed=0, n_tasks=80, **options):
@@ -86,9 +87,9 @@ def test_alpha_of_classes_is_the_textbook_one():
     apart = sum(sum(a != b for a, b in combinations(one, 2)) * 2 / (len(one) - 1) for one in units)
     pairs = [a != b for a, b in combinations(values, 2)]
     expected = 1 - (apart / len(values)) / (2 * np.sum(pairs) / (len(values) * (len(values) - 1)))
-    counts = np.array([[one.sum()] for one in ticks], dtype=float)
-    found = class_alphas(counts, np.array([len(one) for one in ticks], dtype=float))
-    assert found[0] == pytest.approx(expected)
+    task = np.repeat(np.arange(len(ticks)), [len(one) for one in ticks])
+    found = class_alpha(np.concatenate(ticks) == 1, task, len(ticks))
+    assert found.value == pytest.approx(expected)
 
 
 def test_alpha_of_sets_uses_masi_distances():

@@ -13,8 +13,9 @@ from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.part import AuditPlan, NotApplicable, Table, WorkerPart
 from wisecrowd.core.statistics import benjamini_hochberg
 from wisecrowd.core.types import Floats, Longs, Mask
+from wisecrowd.kinds.masks.agreement import mean_overlaps
 from wisecrowd.kinds.masks.container import CrowdMasks
-from wisecrowd.kinds.masks.methods.patterns import MaskPatterns, sums_by
+from wisecrowd.kinds.masks.methods.patterns import sums_by
 
 FEWEST = 5  # masks of a worker that are compared
 MARGIN = float(np.log(1.2))  # areas that differ by less are common habits
@@ -69,24 +70,7 @@ def mask_view(data: CrowdMasks, fit: Any = None) -> MaskView:
     >>> mask_view(data).iou.tolist()
     [0.75, 0.75, 0.5]
     """
-    return MaskView(data, _mean_iou(data), _extent(data))
-
-
-def _mean_iou(data: CrowdMasks) -> Floats:
-    """Return the mean overlap of each mask with the others; two empty ones overlap completely."""
-    from scipy.sparse import diags_array
-
-    patterns = MaskPatterns.of(data)
-    shared = (patterns.cover.T @ diags_array(patterns.pixels) @ patterns.cover).tocoo()
-    row, column = shared.coords
-    area = data.area.astype(np.float64)
-    iou = np.where(row == column, 0.0, shared.data / (area[row] + area[column] - shared.data))
-    total = sums_by(row, iou, data.n_annotations)
-    empty = data.area == 0
-    nobody = np.bincount(data.task[empty], minlength=data.n_tasks)[data.task]
-    others = data.labels_per_task[data.task] - 1
-    total += np.where(empty, nobody - 1, 0)
-    return np.where(others > 0, total / np.maximum(others, 1), np.nan)
+    return MaskView(data, mean_overlaps(data), _extent(data))
 
 
 def _extent(data: CrowdMasks) -> Floats:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.metric_inputs import IntArray, as_codes, encode_pair
+from wisecrowd.kinds.classes.metrics.worker_kappas import two_worker_kappa
 
 
 def ordinal_mean_absolute_error(
@@ -69,12 +70,8 @@ def quadratic_weighted_kappa(
     >>> round(quadratic_weighted_kappa([0, 0, 1, 2], [0, 1, 1, 2]), 4)
     0.8
     """
-    true_codes, codes, _ = _grades(truth, predicted, classes)
-    observed = float(np.mean((codes - true_codes) ** 2))
-    # The mean over all pairs: both variances and the squared difference of the means.
-    difference = float(codes.mean() - true_codes.mean())
-    expected = float(codes.var() + true_codes.var()) + difference**2
-    return 1 - observed / expected if expected > 0 else float("nan")
+    true_codes, codes, n_classes = _grades(truth, predicted, classes)
+    return two_worker_kappa(true_codes, codes, np.arange(n_classes, dtype=np.float64), "quadratic")
 
 
 def _grades(

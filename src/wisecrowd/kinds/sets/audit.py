@@ -37,9 +37,11 @@ from wisecrowd.core.part import (
 )
 from wisecrowd.core.statistics import WIDTH, following, one_answer
 from wisecrowd.core.types import Floats, Mask
+from wisecrowd.kinds.sets.agreement import class_coefficients, set_codes
 from wisecrowd.kinds.sets.container import CrowdSets
 from wisecrowd.kinds.sets.methods.base import set_sizes
-from wisecrowd.kinds.sets.metrics import class_alphas, set_alpha
+from wisecrowd.kinds.sets.metrics import set_alpha
+from wisecrowd.truth.agreement_intervals import task_interval
 
 LITTLE = 1 / 4  # share of the typical information, which grows with the squared correlation
 SURE = 2.576  # standard errors: one-sided 99.5%, because every worker is tested
@@ -47,7 +49,6 @@ SAME_SET = 1e-3  # probability that an honest worker gives one set to all of its
 FEWEST = 8  # sets of a worker who is tested
 CAREFUL = 1 / 4  # of the crowd's rate of several classes: rarer than any honest habit
 CHANCE = 1e-3  # probability of a false alarm, over all workers
-SAMPLES = 200  # of tasks, for the intervals
 AT_CHANCE = 0.05  # an alpha below this is too low for any use
 UNCLEAR = 0.2  # classes whose interval is below are reported
 FEWEST_TASKS = 20  # tasks with two labels or more, for findings
@@ -123,13 +124,6 @@ def _correlation(first: Floats, second: Floats) -> tuple[float, float]:
     if scale <= 1e-12 or spread <= 1e-12:
         return 0.0, 0.0
     return float((a * b).sum()) / scale, scale / np.sqrt(spread / (len(a) - 1))
-
-
-def set_codes(data: CrowdSets) -> NDArray[np.int64]:
-    """Return (n_annotations,) numbers that are equal for equal sets."""
-    keys = np.random.default_rng(0).integers(0, 2**63, data.n_classes, dtype=np.uint64)
-    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(keys[data.members])])
-    return np.unique(total[data.pointer[1:]] - total[data.pointer[:-1]], return_inverse=True)[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,9 +380,7 @@ class SetAgreementReport(Part):
         return found
 
 
-def measure_set_agreement(
-    data: CrowdSets, *, view: SetView | None = None, random_state: int = 0
-) -> SetAgreementReport:
+def measure_set_agreement(data: CrowdSets, *, view: SetView | None = None) -> SetAgreementReport:
     """Measure the agreement of workers on sets and on single classes.
 
     Examples
@@ -401,24 +393,15 @@ def measure_set_agreement(
     n = data.labels_per_task.astype(np.float64)
     if not (n > 1).any():
         raise NotApplicable("Agreement needs tasks with two labels or more; there are none.")
-    ticks = np.zeros((data.n_tasks, data.n_classes))
-    np.add.at(ticks, (data.task[data.annotation], data.members), 1.0)
-    several = n > 1
-    times = np.random.default_rng(random_state).multinomial(
-        int(several.sum()), several / several.sum(), SAMPLES
-    )
-    drawn = class_alphas(ticks, n, times.astype(np.float64))
-    known = np.isfinite(drawn).any(axis=0)
-    ends = np.full((2, data.n_classes), np.nan)
-    if known.any():
-        ends[:, known] = np.nanquantile(drawn[:, known], [0.025, 0.975], axis=0)
+    by_class = [task_interval(one, data.task) for one in class_coefficients(data)]
+    alphas, low, high = np.array(by_class).reshape(-1, 3).T
     code = view.set_code if view is not None else set_codes(data)
     distinct = np.zeros((int(code.max()) + 1, data.n_classes))
     distinct[code[data.annotation], data.members] = 1.0
+    ticked = np.bincount(data.members, minlength=data.n_classes) / max(data.n_annotations, 1)
     return SetAgreementReport(
-        int(several.sum()), float(np.mean(n[n > 0] == 1)), set_alpha(code, distinct, data.indptr),
-        data.classes, ticks.sum(axis=0) / max(data.n_annotations, 1), class_alphas(ticks, n),
-        *ends,
+        int((n > 1).sum()), float(np.mean(n[n > 0] == 1)), set_alpha(code, distinct, data.indptr),
+        data.classes, ticked, alphas, low, high,
     )  # fmt: skip
 
 

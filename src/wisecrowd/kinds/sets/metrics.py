@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.agreement_evidence import Measured, sums_of, undefined
 from wisecrowd.core.statistics import pairs_within
 from wisecrowd.core.types import Floats, Mask
+from wisecrowd.kinds.classes.metrics.coefficients import UnitLabels, alpha, nominal
 from wisecrowd.kinds.sets.truth import KnownSets
 
 SET_SCORES = ("micro_f1", "macro_f1", "exact_sets", "hamming_loss")
@@ -103,51 +105,45 @@ def set_alpha(set_code: NDArray[np.int64], sets: Floats, indptr: NDArray[np.int6
     indptr : (n_tasks + 1,)
         Annotations of task ``i`` are ``indptr[i]`` to ``indptr[i + 1]``.
     """
+    return whole_set_alpha(set_code, sets, indptr).value
+
+
+def whole_set_alpha(
+    set_code: NDArray[np.int64], sets: Floats, indptr: NDArray[np.int64]
+) -> Measured:
+    """Return :func:`set_alpha` with the effects of the annotations."""
     count = np.diff(indptr)
     n_pairs = int((count * (count - 1) // 2).sum())
     if len(sets) > MOST_SETS or not 0 < n_pairs <= MOST_PAIRS:
-        return float("nan")
-    far = _masi(sets)
-    first, second = pairs_within(indptr)
+        return undefined(len(set_code))
     task = np.repeat(np.arange(len(count)), count)
-    weight = 1 / (count - 1)[task[first]]
-    used = np.repeat(count > 1, count)
-    total = float(used.sum())
-    observed = 2 * float((weight * far[set_code[first], set_code[second]]).sum()) / total
-    share = np.bincount(set_code[used], minlength=len(sets))
-    expected = float(share @ far @ share) / (total * (total - 1))
-    return 1 - observed / expected if expected > 0 else float("nan")
+    labels = UnitLabels(task, set_code, len(count), len(sets))
+    return alpha(labels, DistanceTable(_masi(sets)))
 
 
-def class_alphas(ticks: Floats, n: Floats, weights: Floats | None = None) -> Floats:
-    """Krippendorff's alpha of each class, which is ticked or not; NaN if it is undefined.
+class DistanceTable(NamedTuple):
+    """Distances of sets as a table (n_sets, n_sets)."""
 
-    Parameters
-    ----------
-    ticks : (n_tasks, n_classes)
-        Number of ticks of each task and class.
-    n : (n_tasks,)
-        Number of annotations of each task.
-    weights : (n_samples, n_tasks), optional
-        How often each task counts, for resampling.
+    table: Floats
 
-    Returns
-    -------
-    (n_classes,), or (n_samples, n_classes) with weights
+    def to_others(self, labels: UnitLabels) -> Floats:
+        """Return the sum of the distances of each label to the others of its unit."""
+        first, second = pairs_within(np.append(0, np.cumsum(labels.size)))
+        far = self.table[labels.code[first], labels.code[second]]
+        n = len(labels.unit)
+        return sums_of(first, far, n) + sums_of(second, far, n)
+
+    def to_shares(self, shares: Floats) -> Floats:
+        """Return the mean distance of each class to a label of a crowd with these shares."""
+        return np.asarray(self.table @ shares)
+
+
+def class_alpha(ticked: Mask, task: NDArray[Any], n_tasks: int) -> Measured:
+    """Return Krippendorff's alpha of a class, ticked or not (n_annotations,), by task.
 
     Examples
     --------
-    >>> class_alphas(np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([2.0, 2.0])).round(2)
-    array([ 1. , -0.5])
+    >>> round(class_alpha(np.array([True, True, False, True]), np.array([0, 0, 1, 1]), 2).value, 2)
+    0.0
     """
-    several = n > 1
-    apart = np.where(several[:, None], 2 * ticks * (n[:, None] - ticks), 0.0)
-    apart = apart / np.maximum(n - 1, 1)[:, None]
-    times = np.ones((1, len(n))) if weights is None else weights
-    times = times * several
-    total = (times @ n)[:, None]
-    ticked = times @ ticks
-    expected = 2 * ticked * (total - ticked) / np.maximum(total - 1, 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.where(expected > 0, 1 - (times @ apart) / expected, np.nan)
-    return np.asarray(found[0] if weights is None else found)
+    return alpha(UnitLabels(task, ticked.astype(np.int64), n_tasks, 2), nominal(2))

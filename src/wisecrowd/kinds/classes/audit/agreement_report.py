@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.parameter_checks import check_choice, check_integer
 from wisecrowd.core.part import NotApplicable, Part, Table
@@ -23,11 +21,19 @@ from wisecrowd.kinds.classes.families.dependence import upper_tail
 from wisecrowd.kinds.classes.metrics.agreement import (
     LEVELS,
     Level,
-    PairKappas,
-    TaskCounts,
-    pair_kappas,
+    alpha_at,
+    class_positions,
     worker_agreement,
 )
+from wisecrowd.kinds.classes.metrics.coefficients import (
+    UnitLabels,
+    chance_of,
+    class_coefficients,
+    fleiss,
+    nominal,
+)
+from wisecrowd.kinds.classes.metrics.worker_kappas import PairKappas, pair_kappas
+from wisecrowd.truth.agreement_intervals import task_interval
 
 AT_CHANCE = 0.05  # an alpha below this is too low for any use
 FEW_LABELS = 20  # minimum number of compared labels to judge a worker
@@ -172,8 +178,9 @@ def measure_agreement(
 
     Tasks with fewer than two labels do not count; numbers of labels per task may differ (see
     :func:`~wisecrowd.metrics.fleiss_kappa`). Labels of positive weight count once, because a
-    worker cannot agree with itself; labels of weight 0 do not count. Intervals are from the
-    bootstrap over tasks.
+    worker cannot agree with itself; labels of weight 0 do not count. Intervals hold for these
+    workers and other tasks: those of workers are from the bootstrap over tasks, all others from its
+    linear approximation. :func:`wisecrowd.truth.agreement` also has intervals for other workers.
 
     Parameters
     ----------
@@ -187,6 +194,7 @@ def measure_agreement(
     min_common : int, default 5
         Minimum number of shared tasks for a pair of workers to count in Cohen's kappa.
     n_replicates : int, default 1000
+        Of the bootstrap.
     confidence : float, default 0.95
     random_state : int, Generator or None
 
@@ -216,27 +224,29 @@ def measure_agreement(
     position = class_positions(known.classes, level, order)
     bootstrap = Bootstrap(n_replicates, confidence, random_state)
     # Positions replace codes, so that ordinal classes are in their order.
-    rank = position if level == "ordinal" else np.arange(known.n_classes)
-    counts = TaskCounts.from_codes(
-        known.task, rank[known.label].astype(np.intp), known.n_tasks, known.n_classes
+    code = position[known.label].astype(np.intp) if level == "ordinal" else known.label
+    units = UnitLabels(known.task, code, known.n_tasks, known.n_classes)
+    plain = UnitLabels(known.task, known.label, known.n_tasks, known.n_classes)
+    by_chance = chance_of(plain, nominal(known.n_classes))
+    by_class = [class_coefficients(plain, k) for k in range(known.n_classes)]
+    class_agreement, class_kappa = (
+        np.array([task_interval(pair[side], known.task, confidence)[:3] for pair in by_class])
+        for side in (0, 1)
     )
-    by_class = counts.by_class(bootstrap)
-    back = rank.astype(np.intp)
     compared, by_worker = worker_agreement(
         known.indptr, known.worker, known.label, known.n_workers, known.n_classes, bootstrap
     )
     pairs, share = _pairs(known, min_common, bootstrap)
-    agreement_columns, kappa_columns = _by_measure(by_class)
     worker_columns, worker_kappas = _by_measure(by_worker)
     return AgreementReport(
         level=level,
-        n_tasks=counts.n_tasks,
-        alpha=np.array(counts.alpha(level, position, bootstrap)),
-        fleiss=np.array(counts.fleiss(bootstrap)),
+        n_tasks=int((known.labels_per_task >= 2).sum()),
+        alpha=np.array(task_interval(alpha_at(level, units, position), known.task, confidence)),
+        fleiss=np.array(task_interval(fleiss(by_chance), known.task, confidence)),
         cohen=np.array(pairs.mean),
         classes=known.classes,
-        class_agreement=agreement_columns[back],
-        class_kappa=kappa_columns[back],
+        class_agreement=class_agreement,
+        class_kappa=class_kappa,
         workers=known.workers,
         compared=compared,
         worker_agreement=worker_columns,
@@ -245,45 +255,6 @@ def measure_agreement(
         pairs=_pair_table(pairs, known.workers),
         share_of_tasks=share,
     )
-
-
-def class_positions(
-    classes: NDArray[Any], level: Level, order: Sequence[Any] | None = None
-) -> Floats:
-    """Return the position of each class: its number, its rank in the order, or its code.
-
-    Examples
-    --------
-    >>> class_positions(np.array(["10", "2"], dtype=object), "interval").tolist()
-    [10.0, 2.0]
-    >>> class_positions(np.array(["bad", "good", "ok"], dtype=object), "ordinal",
-    ...                 ["bad", "ok", "good"]).tolist()
-    [0.0, 2.0, 1.0]
-    """
-    if order is not None and level != "ordinal":
-        raise ParameterError(f"order has no meaning for the level {level!r}; leave it out.")
-    if level == "nominal":
-        return np.arange(len(classes), dtype=np.float64)
-    if order is not None:
-        place = lookup(classes, np.array(list(order), dtype=object)).astype(np.float64)
-        if (place < 0).any() or len(order) != len(classes):
-            raise ParameterError(
-                f"order must name every class once: {describe_ids(classes)}, each as in the labels."
-            )
-        return place
-    try:
-        numbers = np.array([float(name) for name in classes.tolist()])
-    except (TypeError, ValueError):
-        numbers = np.array([np.nan])
-    if not np.isfinite(numbers).all():
-        way_out = "; give order=[lowest, ..., highest]" if level == "ordinal" else ""
-        raise DataError(
-            f"The {level} level needs classes that are numbers, but they are "
-            f"{describe_ids(classes)}{way_out or '; use the nominal level'}."
-        )
-    if level == "ordinal":
-        return np.argsort(np.argsort(numbers, kind="stable"), kind="stable").astype(np.float64)
-    return numbers
 
 
 def _pairs(labels: CrowdLabels, min_common: int, bootstrap: Bootstrap) -> tuple[PairKappas, float]:

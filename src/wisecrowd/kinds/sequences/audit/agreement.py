@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.agreement_evidence import Measured, ratio_of_pairs, sums_of
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.part import NotApplicable, Part, Table
-from wisecrowd.core.statistics import Bootstrap, interval_of
 from wisecrowd.core.types import Floats, Longs
 from wisecrowd.kinds.classes.audit.agreement_report import AT_CHANCE
 from wisecrowd.kinds.classes.audit.clones import Clones, find_clones
 from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.sequences.agreement import equal_spans, token_alpha
 from wisecrowd.kinds.sequences.container import CrowdSequences
 from wisecrowd.kinds.sequences.tag_scheme import Spans
+from wisecrowd.truth.agreement_intervals import task_interval
 
 MOST_ALONE = 0.5  # share of tasks with a single label
-MOST_GROUPS = 1000  # groups of tasks that the bootstrap draws
 SEED = 0  # of the choice of tokens
 
 
@@ -102,15 +103,12 @@ class SequenceAgreement(Part):
         )  # fmt: skip
 
 
-def measure_sequence_agreement(
-    data: CrowdSequences, *, n_replicates: int = 1000, random_state: Any = 0
-) -> SequenceAgreement:
+def measure_sequence_agreement(data: CrowdSequences) -> SequenceAgreement:
     r"""Measure how far the workers of a text agree on spans.
 
     With :math:`S_{ij}` the spans of worker j in task i, F1 is
     :math:`\sum 2 |S_{ij} \cap S_{ij'}| / \sum (|S_{ij}| + |S_{ij'}|)` over all tasks and pairs of
-    their workers. Intervals are from the bootstrap over tasks, because tokens of a task depend on
-    each other.
+    their workers. Intervals are over tasks, because tokens of a task depend on each other.
 
     Examples
     --------
@@ -126,48 +124,36 @@ def measure_sequence_agreement(
     spans = data.tag_scheme.spans(data.tags, data.pointer)
     task = data.task[spans.sequence].astype(np.int64)
     others = (data.labels_per_task - 1)[task].astype(np.float64)
-    twins = _twins(spans, task, data, typed=True)
-    limits = _twins(spans, task, data, typed=False)
+    twins = equal_spans(spans, data, typed=True)
+    limits = equal_spans(spans, data, typed=False)
     overlaps = _overlaps(spans, task, data)
-    n = min(data.n_tasks, MOST_GROUPS)
-    group = np.arange(data.n_tasks) % n
-    sums = [
-        np.bincount(group[task], each, n).astype(np.float64)
-        for each in (twins, limits, overlaps, others)
-    ]  # both directions of a pair are counted, so 2 |A ∩ B| and |A| + |B| are sums over spans
-    bootstrap = Bootstrap(n_replicates, random_state=random_state)
-    exact, same_limits, relaxed = (
-        np.array(interval_of(_ratio(one, sums[3]), np.ones(n, dtype=np.int64), bootstrap))
-        for one in sums[:3]
+    # Both directions of a pair are counted, so 2 |A ∩ B| and |A| + |B| are sums over spans.
+    exact, same_limits, relaxed, alpha = (
+        np.array(task_interval(one, data.task))
+        for one in (
+            *(_f1(data, spans, each, others) for each in (twins, limits, overlaps)),
+            token_alpha(data),
+        )
     )
     return SequenceAgreement(
         int(use.sum()), float(np.mean(data.labels_per_task[data.labels_per_task > 0] == 1)),
-        exact, same_limits, relaxed, _alpha(data, group, n, bootstrap),
+        exact, same_limits, relaxed, alpha,
         np.array(data.tag_scheme.types, dtype=object),
         _by(spans.kind, twins, others, len(data.tag_scheme.types)),
         data.workers, _worker_f1(data, spans, task, twins),
     )  # fmt: skip
 
 
-def _ratio(top: Floats, bottom: Floats) -> Any:
-    """Return a function of the weights of groups: the ratio of two sums."""
-    return lambda times: (times @ top) / (times @ bottom)
+def _f1(data: CrowdSequences, spans: Spans, equal: Floats, others: Floats) -> Measured:
+    """Return a ratio of sums over spans, with the effects of tasks."""
+    n = data.n_annotations
+    return ratio_of_pairs(sums_of(spans.sequence, equal, n), sums_of(spans.sequence, others, n))
 
 
 def _by(kind: Longs, part: Floats, whole: Floats, size: int) -> Floats:
     with np.errstate(invalid="ignore"):
         found = np.bincount(kind, part, size) / np.bincount(kind, whole, size)
     return np.asarray(found)
-
-
-def _twins(spans: Spans, task: Longs, data: CrowdSequences, *, typed: bool) -> Floats:
-    """Return how many other workers marked the same span; with ``typed``, of the same type."""
-    width = int(data.length.max(initial=1)) + 1
-    key = (task * width + spans.start) * width + spans.end
-    if typed:
-        key = key * max(len(data.tag_scheme.types), 1) + spans.kind
-    _, inverse, count = np.unique(key, return_inverse=True, return_counts=True)
-    return np.asarray(count[inverse.ravel()] - 1, dtype=np.float64)
 
 
 def _overlaps(spans: Spans, task: Longs, data: CrowdSequences) -> Floats:
@@ -198,29 +184,6 @@ def _worker_f1(data: CrowdSequences, spans: Spans, task: Longs, twins: Floats) -
     right = np.bincount(data.worker[spans.sequence], 2 * twins, J)
     with np.errstate(invalid="ignore"):
         return np.asarray(right / total)
-
-
-def _alpha(data: CrowdSequences, group: Longs, n: int, bootstrap: Bootstrap) -> Floats:
-    """Return Krippendorff's alpha of the types of tokens, with its interval over tasks."""
-    kind = data.tag_scheme.type_of + 1
-    K, tokens = int(kind.max()) + 1, int(data.token_pointer[-1])
-    counts = np.bincount(data.token * K + kind[data.tags], minlength=tokens * K).reshape(tokens, K)
-    total = counts.sum(axis=1)
-    several = total >= 2
-    counts, total = counts[several].astype(np.float64), total[several]
-    at = group[np.repeat(np.arange(data.n_tasks), data.length)[several]]
-    apart = (total**2 - (counts**2).sum(axis=1)) / (total - 1)
-    observed = np.bincount(at, apart, n)
-    used = np.stack([np.bincount(at, counts[:, k], n) for k in range(K)], axis=1)
-
-    def statistic(times: Floats) -> Floats:
-        share = times @ used
-        whole = share.sum(axis=1)
-        expected = whole**2 - (share**2).sum(axis=1)
-        return np.asarray(1 - (whole - 1) * (times @ observed) / np.where(
-            expected > 0, expected, np.nan))  # fmt: skip
-
-    return np.array(interval_of(statistic, np.ones(n, dtype=np.int64), bootstrap, K))
 
 
 @dataclass(frozen=True, eq=False)
