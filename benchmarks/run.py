@@ -47,14 +47,12 @@ GROUPS = {
     ),
     "truth": (
         "honest_agreement",
+        "honest_judges",
     ),
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",
         "audit_kinds", "number_fits", "million_votes", "spans", "span_learning", "sets", "boxes",
         "same", "graphs", "accuracy_texts", "masks",
-    ),
-    "truth": (
-        "honest_judges",
     ),
     "mutation": ("mutation_driver",),
     "large": ("large_packs",),
