@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 
+import numpy as np
 import pytest
 from benchmarks.run import GROUPS, NAMES, module_of
 from benchmarks.trust import house
@@ -55,6 +56,10 @@ def test_the_honest_benchmark_of_spans_runs_on_little():
     reliability, _, loss = spans.rows_of("bsc", "all", judged)
     assert reliability.met == (float(reliability.measured.split()[0]) <= spans.MOST_ECE)
     assert loss.met == (judged.log_loss < spans.LOSS_BEFORE["bsc"])
+    tags = np.array([1, 2, 0, 2, 2, 0, 1, 2])  # B I O, I I O, B I
+    begun = spans.begun(data.tag_scheme, tags, np.array([0, 3, 6, 8]))
+    assert begun.tolist() == [1, 2, 0, 0, 0, 0, 1, 2]
+    assert judged.f1 == judged.f1_of_all > 0.5
 
 
 def test_the_benchmark_of_ordered_classes_runs_on_little():
@@ -62,6 +67,7 @@ def test_the_benchmark_of_ordered_classes_runs_on_little():
 
     rows = ordered.judge_rows(1, n_tasks=8)
     assert [row.met is None for row in rows] == [False, False, True]
+    assert all("±" in row.measured for row in rows)
     tiny = [("tiny", [ordered.judges((0.0, 0.1, 0.2), 0, 8)])]
     rows = ordered.group_rows("simulated", iter(tiny))
     assert [row.what.endswith("log loss") for row in rows[-2:]] == [True, False]

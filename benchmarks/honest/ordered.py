@@ -49,7 +49,7 @@ JUDGES = {
     "strict majority of three": ((-0.33, -0.33, 0.67), None),
 }
 JUDGE_TASKS, JUDGE_SPREAD = 300, 0.5
-N_CROWDS = 4
+N_CROWDS, N_JUDGED = 4, 20  # crowds with lenient judges differ more, and their bars are near
 
 
 class Scores(NamedTuple):
@@ -166,7 +166,7 @@ def judges(biases: Sequence[float], seed: int, n_tasks: int) -> tuple[CrowdLabel
     return labels, np.searchsorted(CUTS, level)
 
 
-def judge_rows(n_crowds: int, n_tasks: int = JUDGE_TASKS) -> list[Row]:
+def judge_rows(n_crowds: int = N_JUDGED, n_tasks: int = JUDGE_TASKS) -> list[Row]:
     """Return the accuracy with lenient judges, and how often the majority decided the level."""
     rows = []
     for title, (biases, least) in JUDGES.items():
@@ -180,21 +180,27 @@ def judge_rows(n_crowds: int, n_tasks: int = JUDGE_TASKS) -> list[Row]:
             fired += fits[JUDGED].level_from_ == "majority"
         means = {name: float(np.mean(values)) for name, values in found.items()}
         others = ", ".join(f"{name} {means[name]:.3f}" for name in METHODS[1:])
-        shown = f"{means[JUDGED]:.3f} ({others}; the majority decided {fired} of {n_crowds})"
+        error = float(np.std(found[JUDGED])) / max(n_crowds - 1, 1) ** 0.5
+        shown = (
+            f"{means[JUDGED]:.3f} ± {error:.3f} ({others}; the majority decided {fired} of "
+            f"{n_crowds})"
+        )
         bar = "" if least is None else f"≥ {least}"
         met = None if least is None else means[JUDGED] >= least
         rows.append(Row(f"{title}, {n_tasks} tasks: accuracy", bar, shown, met))
     return rows
 
 
-def run(n_crowds: int = N_CROWDS, crowds: Sequence[str] = tuple(SIMULATED)) -> list[Row]:
+def run(
+    n_crowds: int = N_CROWDS, crowds: Sequence[str] = tuple(SIMULATED), n_judged: int = N_JUDGED
+) -> list[Row]:
     folder = data_folder()
     rows = [Row("ordered classes in real data", "", "no data: set WISECROWD_DATA")]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WisecrowdWarning)
         if folder is not None:
             rows = group_rows("real", real_crowds(folder))
-        rows += judge_rows(n_crowds)
+        rows += judge_rows(n_judged)
         return rows + group_rows("simulated", simulated_crowds(n_crowds, crowds))
 
 

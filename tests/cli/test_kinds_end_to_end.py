@@ -103,10 +103,17 @@ def test_intervals_of_numbers_are_calibrated_on_gold(cli, tmp_path):
     cli("simulate", tmp_path / "x", "--type", "numbers", "--tasks", 100, "--n-workers", 8)
     answers, truth = tmp_path / "x" / "answers.csv", tmp_path / "x" / "truth.csv"
     command = ["aggregate", answers, "--type", "numbers", "-o", tmp_path / "v.csv", "--calibrate"]
-    code, _, errors = cli(*command, "--gold", truth)
+    rows = truth.read_text().splitlines()
+    (tmp_path / "gold.csv").write_text("\n".join(rows[:41]))
+    (tmp_path / "rest.csv").write_text("\n".join([rows[0], *rows[41:]]))
+    code, _, errors = cli(*command, "--gold", tmp_path / "gold.csv")
     assert code == 0, errors
     assert "times those of the fit" in errors
-    code, out, _ = cli("evaluate", tmp_path / "v.csv", "--truth", truth, "--json")
+    assert "40 known numbers stand as they were given" in errors
+    assert "cannot be seen in labels" not in errors
+    code, out, _ = cli("evaluate", tmp_path / "v.csv", "--truth", tmp_path / "gold.csv", "--json")
+    assert json.loads(out)["rmse"] < 1e-4  # of six digits
+    code, out, _ = cli("evaluate", tmp_path / "v.csv", "--truth", tmp_path / "rest.csv", "--json")
     assert 0.85 <= json.loads(out)["coverage"] <= 1.0
     code, _, errors = cli(*command)
     assert (code, "give --gold" in errors) == (2, True)

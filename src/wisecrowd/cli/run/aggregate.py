@@ -90,15 +90,13 @@ def aggregate(context: typer.Context, files: list[str], asked: AggregateOptions)
         on_gold = asked.calibrate and hasattr(model, "calibrated")
         with working(f"fitting {method}", notes):
             model.fit(labels, gold=None if on_gold else known)
+        if on_gold:
+            model = model.calibrated(known)
         _note_fit(method, model, labels, asked.running.seed, notes)
         if known and not on_gold:
             notes(f"{len(known)} gold task{'s' if len(known) > 1 else ''} used")
         if on_gold:
-            model = model.calibrated(known)
-            notes(f"standard deviations are {model.interval_factor_:.3g} times those of the fit")
-            level, slope = model.correction_
-            if (level, slope) != (0.0, 1.0):
-                notes(f"values are corrected by a level of {level:.3g} and a slope of {slope:.3g}")
+            model = _with_known(model, known, notes)
         elif asked.calibrate:
             _calibrate(model, labels, asked.running.seed, notes)
         parameters = model.get_params(deep=False)
@@ -186,6 +184,18 @@ def _task_table(model: Aggregator, soft: bool) -> dict[str, Any]:
         order = table["rank"].argsort(kind="stable")
         table = {name: values[order] for name, values in table.items()}
     return table
+
+
+def _with_known(model: Any, known: Any, notes: Notes) -> Any:
+    """Return a calibrated method that gives known tasks their numbers, and say what changed."""
+    from wisecrowd.kinds.numbers.methods.intervals import with_known
+
+    notes(f"standard deviations are {model.interval_factor_:.3g} times those of the fit")
+    level, slope = model.correction_
+    if (level, slope) != (0.0, 1.0):
+        notes(f"values are corrected by a level of {level:.3g} and a slope of {slope:.3g}")
+    notes(f"{len(known)} known numbers stand as they were given")
+    return with_known(model, known)
 
 
 def _calibrate(model: Aggregator, labels: CrowdLabels, seed: int | None, notes: Notes) -> None:

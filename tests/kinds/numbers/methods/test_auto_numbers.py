@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from wisecrowd.kinds.numbers.container import CrowdNumbers
 from wisecrowd.kinds.numbers.methods import auto_numbers
 from wisecrowd.kinds.numbers.methods.base import TaskEstimates
 from wisecrowd.kinds.numbers.methods.facts import DIFFERENT_SCALES
+from wisecrowd.kinds.numbers.scorer import APART
 
 SHARED = "shared-bias-invisible"
 
@@ -108,6 +111,43 @@ def test_known_numbers_take_away_the_finding(uneven):
     assert SHARED not in {finding.id for finding in found.findings_}
     np.testing.assert_allclose(found.values_[:12], uneven.truth[:12])
     np.testing.assert_array_equal(found.low_[:12], found.high_[:12])
+
+
+@pytest.fixture(scope="module")
+def apart():
+    rng = np.random.default_rng(0)
+    task, worker = np.repeat(np.arange(50), 3), np.tile(np.arange(3), 50)
+    value = rng.normal(size=50)[task] + 1.5 * (worker == 2) + 0.4 * rng.normal(size=150)
+    return CrowdNumbers.from_arrays(task, worker, value)
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("noise-levels", "apart by 1.44: 2. Values follow the majority; labels cannot say"),
+        ("mean", "apart by 1.44: 2. Values are 0.416 from the level of the majority; labels"),
+        ("gaussian-em", "apart by 1.44: 2. Values follow the majority; labels cannot say"),
+    ],
+)
+def test_who_stands_apart_is_named_whatever_method_is_chosen(apart, method, said):
+    found = AutoNumbers(candidates=[method], scale="linear").fit(apart)
+    (finding,) = [one for one in found.findings_ if one.id == APART]
+    assert finding.affected == (2,)
+    assert said in finding.explanation
+
+
+def test_a_distance_of_logarithms_is_told_as_a_factor(apart):
+    found = AutoNumbers(candidates=["gaussian-em"], scale="log").fit(
+        replace(apart, value=np.exp(apart.value))
+    )
+    (finding,) = [one for one in found.findings_ if one.id == APART]
+    assert "apart by a factor of 4.23: 2." in finding.explanation
+
+
+def test_equal_workers_have_nobody_apart():
+    made = simulate.numbers(60, 5, bias=0.0)
+    found = AutoNumbers(candidates=["mean"], scale="linear").fit(made.data)
+    assert APART not in {finding.id for finding in found.findings_}
 
 
 def test_other_units_are_a_finding_and_values_stay_inside_the_labels():

@@ -12,7 +12,13 @@ from wisecrowd.aggregation import GaussianEM, StudentEM
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.kinds.numbers.container import CrowdNumbers
 from wisecrowd.kinds.numbers.methods import intervals as number_intervals
-from wisecrowd.kinds.numbers.methods.intervals import Errors, _line, average_errors
+from wisecrowd.kinds.numbers.methods.intervals import (
+    SHARED_BIAS,
+    Errors,
+    _line,
+    average_errors,
+    with_known,
+)
 
 
 def full_variance(data, own, cross, bias, prior, omega, known=None, level=True):
@@ -181,6 +187,25 @@ def test_ten_known_numbers_change_the_width_only(made):
     assert wide.interval_factor_ > 2
     assert wide.correction_ == (0.0, 1.0)
     np.testing.assert_array_equal(wide.values_, fitted.values_)
+
+
+def test_known_numbers_answer_the_finding_on_shared_errors(made):
+    fitted = GaussianEM().fit(made.data)
+    calibrated = fitted.calibrated(gold_of(made, 10))
+    assert SHARED_BIAS in {finding.id for finding in fitted.findings_}
+    assert SHARED_BIAS not in {finding.id for finding in calibrated.findings_}
+    assert calibrated.warnings_ == tuple(map(str, calibrated.findings_))
+
+
+def test_known_tasks_have_their_known_numbers(made):
+    fitted = GaussianEM().fit(made.data)
+    found = with_known(fitted, gold_of(made, 12, a=3.0))
+    for values in (found.values_, found.low_, found.high_):
+        np.testing.assert_array_equal(values[:12], 3 + made.truth[:12])
+    np.testing.assert_array_equal(found.variance_[:12], 0)
+    np.testing.assert_array_equal(found.low_[12:], fitted.low_[12:])
+    np.testing.assert_array_equal(found.interval(0.5)[1][:12], found.values_[:12])
+    assert fitted.variance_.min() > 0
 
 
 def test_thirty_known_numbers_correct_level_and_slope(made, tmp_path):

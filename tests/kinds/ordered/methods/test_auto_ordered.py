@@ -140,6 +140,17 @@ def test_two_judges_are_vote_shares():
     assert np.allclose(model.predict_proba(labels), model.probas_)
 
 
+def test_a_task_with_one_label_is_not_certain_in_a_large_crowd():
+    labels = crowd(60, 8).labels
+    later = np.append(False, labels.task[1:] == labels.task[:-1])
+    some = labels.select_annotations(~later | (labels.task >= 20))
+    model = AutoOrdered().fit(some)
+    singles, others = model.confidence_[:20], model.confidence_[20:]
+    assert singles.max() == pytest.approx(0.8)
+    assert others.max() > 0.85
+    assert model.predict_proba(some)[:20].max() == pytest.approx(0.8)
+
+
 def test_judges_without_weight_do_not_count():
     labels, _ = judges((0.0, 0.3, 0.6), n_tasks=6)
     weight = np.where(labels.worker == 2, 0.0, 1.0)

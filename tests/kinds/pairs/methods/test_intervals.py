@@ -169,6 +169,15 @@ def test_two_opposite_votes_have_no_endless_interval(name):
     assert (fitted.high_ - fitted.low_).max() < 20
     assert fitted.tied_with_best_.all()
     assert fitted.p_best_.tolist() == [0.5, 0.5]
+    assert [finding.id for finding in fitted.findings_].count("not-comparable") == 1
+    assert "not comparable yet" in " ".join(fitted.warnings_)
+
+
+def test_items_that_votes_tell_apart_are_comparable():
+    votes = (list(range(40)), ["x"] * 40, ["y"] * 40, ["left"] * 38 + ["right"] * 2)
+    fitted = BradleyTerry().fit(votes)
+    assert fitted.rank_high_.tolist() == [1, 2]
+    assert "not-comparable" not in {finding.id for finding in fitted.findings_}
 
 
 def test_errors_of_items_with_votes_stay():

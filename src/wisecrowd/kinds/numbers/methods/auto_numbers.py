@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator, Tags
 from wisecrowd.core.exceptions import ParameterError, WisecrowdError
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.parameter_checks import Choice, Limits
 from wisecrowd.core.registry import get_method, kebab_case
 from wisecrowd.core.result import Fit
@@ -29,7 +30,9 @@ from wisecrowd.kinds.numbers.methods.base import (
 )
 from wisecrowd.kinds.numbers.methods.facts import DIFFERENT_SCALES
 from wisecrowd.kinds.numbers.methods.intervals import average_errors
+from wisecrowd.kinds.numbers.methods.noise_em import FOLLOW, NoiseEM, distance_text
 from wisecrowd.kinds.numbers.scorer import (
+    APART,
     LEAST_TASKS,
     NAMES,
     WITHOUT_CHOICE,
@@ -44,6 +47,7 @@ from wisecrowd.kinds.numbers.scorer import (
 AUTO_SCALES = ("auto", *SCALES)
 N_HALVES = 12  # random halves of the workers; of four the factor varies twofold with the draw
 FEWEST_HALVED = 6  # workers that halves need
+NEARLY = 0.25  # of the distance of those who stand apart: values so near the majority follow it
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -231,7 +235,7 @@ class AutoNumbers(NumberAggregator):
             converged=fit.converged,
             history=fit.history,
             findings=tuple(
-                finding for finding in fit.findings
+                finding for finding in (*_apart(chosen, member, estimates, problem), *fit.findings)
                 if finding.id != "log-scale" or self.scale != "auto"
             ),
             extra={name: fit.extra[name] for name in kept if name in fit.extra}
@@ -321,6 +325,32 @@ def own_errors(chosen: Candidate, member: Any, problem: NumberProblem) -> TaskEs
     labelled = np.bincount(data.task, share, data.n_tasks) > 0
     found = np.where(labelled, errors.variance, variance)
     return TaskEstimates(mean, np.where(variance > 0, found, 0.0), freedom)
+
+
+def _apart(
+    chosen: Candidate, member: Any, estimates: TaskEstimates, problem: NumberProblem
+) -> list[Finding]:
+    """Return the finding on a minority that stands apart, if the chosen method has no biases.
+
+    It says how far the values are from the level of the majority, as GaussianEM finds it.
+    """
+    if isinstance(member, NoiseEM) or n_compared(problem.data) == 0:
+        return []
+    try:
+        noisy, fit = Candidate(WITHOUT_CHOICE, chosen.scale).fit(problem, rough=True)
+    except (WisecrowdError, ArithmeticError, np.linalg.LinAlgError):
+        return []
+    free = (noisy.variance_ > 0) & (problem.data.labels_per_task > 0)
+    found = []
+    for finding in fit.findings:
+        if finding.id != APART or not free.any():
+            continue
+        away = float(np.median((estimates.mean - noisy._fitted_mean())[free]))
+        follow = f"Values are {distance_text(away, chosen.scale)} from the level of the majority"
+        said = FOLLOW if abs(away) <= NEARLY * finding.score else follow
+        text = finding.explanation.replace(FOLLOW, said)
+        found.append(replace(finding, explanation=text))
+    return found
 
 
 def _between(found: Contest, problem: NumberProblem, values: Floats) -> Floats:

@@ -41,7 +41,7 @@ from wisecrowd.kinds.numbers.methods.facts import (
     scale_findings,
     skewness,
 )
-from wisecrowd.kinds.numbers.methods.intervals import calibrate, is_correction
+from wisecrowd.kinds.numbers.methods.intervals import SHARED_BIAS, calibrate, is_correction
 
 NumberProblem = Problem[CrowdNumbers, NumberPrior]
 
@@ -126,8 +126,10 @@ class NumberAggregator(Aggregator):
         notes = [
             *scale_findings(problem.data, scales), *shared_bias_findings(problem.prior),
             *one_label_findings(problem.data), *equal_labels(problem.data),
-            *collapsed_findings(scaled.data, found), *self._unfinished(found),
+            *collapsed_findings(scaled.data, found),
         ]  # fmt: skip
+        if n_compared(problem.data) > 0:  # without, more iterations would not tell the noise either
+            notes += self._unfinished(found)
         if self.scale == "linear":
             notes += log_scale_findings(problem.data)
         return replace(
@@ -262,7 +264,7 @@ def shared_bias_findings(prior: NumberPrior) -> list[Finding]:
         return []
     return [
         Finding(
-            "shared-bias-invisible", "info", 0.0, (),
+            SHARED_BIAS, "info", 0.0, (),
             "The interval covers disagreement between workers. An error that all workers share "
             "(all underestimate, all compress the scale) cannot be seen in labels.",
             "10 known numbers widen the intervals, and 30 also move level and slope: "

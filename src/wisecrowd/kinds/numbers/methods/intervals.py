@@ -41,6 +41,7 @@ BLOCK = 4096  # tasks whose variances are computed at once
 LEAST_FREEDOM, MOST_FREEDOM = 1.0, 1e6  # degrees of freedom; the largest stand for a normal
 LEAST_GOLD = 10  # tasks that the calibration of intervals needs
 GOLD_FOR_LEVEL = 30  # tasks that a correction of level and slope needs
+SHARED_BIAS = "shared-bias-invisible"  # id of the finding that known numbers answer
 CALIBRATED_AT = 0.9  # share of the gold that calibrated intervals of this level contain
 
 
@@ -217,6 +218,8 @@ def calibrate(method: Any, gold: Any) -> Any:
     line of the known numbers :math:`z_i`, and standard deviations by :math:`c` times their size. A
     slope that is not positive is no correction: then only the level moves.
 
+    The finding on errors that all workers share goes, because known numbers show them.
+
     All standard deviations get one factor, with which the 90% intervals contain 90% of the gold:
     the value at :math:`\lceil .9 (n + 1) \rceil / n` of :math:`|e_i| / (q_i \sqrt{v_i})`. Here
     :math:`q_i` is the 95% quantile of the method's own interval, and :math:`e_i` the error of a
@@ -265,6 +268,33 @@ def calibrate(method: Any, gold: Any) -> Any:
     before = vars(method).get("correction_", (0.0, 1.0))
     made.interval_factor_ = factor
     made.correction_ = (level + slope * before[0], slope * before[1])
+    made.findings_ = tuple(one for one in made.findings_ if one.id != SHARED_BIAS)
+    made.warnings_ = tuple(str(one) for one in made.findings_)
+    return made
+
+
+def with_known(method: Any, gold: Any) -> Any:
+    """Return a copy of a fitted method for numbers whose known tasks have their known number.
+
+    Parameters
+    ----------
+    method : fitted method for numbers
+    gold : mapping from task to number, (task, value) frame, or (n_tasks,) array with NaN
+
+    Examples
+    --------
+    >>> from wisecrowd.aggregation import Mean
+    >>> fitted = Mean().fit((["t", "t", "u"], ["ann", "bob", "ann"], [1.0, 2.0, 3.0]))
+    >>> found = with_known(fitted, {"t": 1.7})
+    >>> found.values_.tolist(), (found.high_ - found.low_).round(1).tolist()
+    ([1.7, 3.0], [0.0, 2.8])
+    """
+    method._require_fitted()
+    known = known_numbers(gold, _Tasks(method.tasks_), "gold")  # type: ignore[arg-type]
+    given, made = ~np.isnan(known), copy.copy(method)
+    for name in ("values_", "low_", "high_"):
+        setattr(made, name, np.where(given, known, vars(method)[name]))
+    made.variance_ = np.where(given, 0.0, method.variance_)
     return made
 
 

@@ -46,6 +46,8 @@ from wisecrowd.kinds.numbers.methods.intervals import (
 from wisecrowd.kinds.numbers.methods.worker_noise import Apart, NoiseModel, NoiseParams
 from wisecrowd.kinds.numbers.scorer import APART
 
+FOLLOW = "Values follow the majority"  # in the finding on those who stand apart
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NoiseEM(NumberAggregator):
@@ -140,7 +142,7 @@ class NoiseEM(NumberAggregator):
             n_iter=run.n_iter,
             converged=run.converged,
             history=run.history,
-            findings=tuple(apart_finding(data, one) for one in apart),
+            findings=tuple(apart_finding(data, one, self.scale) for one in apart),
             extra=self._learned(data, model.pivot, run) | {"level_variance": level} | shared,
         )
 
@@ -341,15 +343,30 @@ def _placed(
     return estimates._replace(mean=np.where(lost, level.mean(), mean), variance=variance)
 
 
-def apart_finding(data: CrowdNumbers, apart: Apart) -> Finding:
-    """Say that values follow the majority, because some workers stand apart from it."""
+def apart_finding(data: CrowdNumbers, apart: Apart, scale: str = "linear") -> Finding:
+    """Say that values follow the majority, because some workers stand apart from it.
+
+    On a log scale the distance is that of logarithms, and the reader is told the factor.
+    """
     n, J, ids = len(apart.workers), apart.n_workers, data.workers[apart.workers]
     return Finding(
         APART, "low", float(abs(apart.distance)), tuple(ids.tolist()),
-        f"{n} of {J} workers stand{'s' if n == 1 else ''} apart by {apart.distance:.3g}: "
-        f"{describe_ids(ids)}. Values follow the majority; labels cannot say who is right.",
+        f"{n} of {J} workers stand{'s' if n == 1 else ''} apart by "
+        f"{distance_text(apart.distance, scale)}: {describe_ids(ids)}. {FOLLOW}; labels cannot say "
+        "who is right.",
         "Give the known numbers of some tasks as gold.",
     )  # fmt: skip
+
+
+def distance_text(distance: float, scale: str) -> str:
+    """Return a distance for the reader; on a log scale it is a factor.
+
+    Examples
+    --------
+    >>> distance_text(1.5, "linear"), distance_text(np.log(2), "log")
+    ('1.5', 'a factor of 2')
+    """
+    return f"a factor of {np.exp(distance):.3g}" if scale == "log" else f"{distance:.3g}"
 
 
 def packed_errors() -> Finding:

@@ -273,13 +273,13 @@ def _descending(values: NDArray[np.floating[Any]]) -> NDArray[np.integer[Any]]:
 
 
 def item_findings(answers: ItemAnswers, items: NDArray[Any]) -> tuple[Finding, ...]:
-    """Return findings on items that votes do not compare with the others, or not at all."""
+    """Return findings on items that votes do not compare with the others, or do not tell apart."""
     return (*_separate_parts(answers, items), *_not_comparable(answers, items))
 
 
 def _not_comparable(answers: ItemAnswers, items: NDArray[Any]) -> tuple[Finding, ...]:
     if answers.unknown is None or not answers.unknown.any():
-        return ()
+        return _nothing_told(answers, items)
     ids = items[answers.unknown]
     return (
         Finding(
@@ -288,6 +288,21 @@ def _not_comparable(answers: ItemAnswers, items: NDArray[Any]) -> tuple[Finding,
             "stand: these items are not comparable yet, and their intervals are those of items "
             "without votes.",
             "Collect more votes on these items.",
+        ),
+    )  # fmt: skip
+
+
+def _nothing_told(answers: ItemAnswers, items: NDArray[Any]) -> tuple[Finding, ...]:
+    """Return the finding that every item may still have every rank."""
+    n = len(items)
+    if n < 2 or (answers.rank_low > 1).any() or (answers.rank_high < n).any():
+        return ()
+    return (
+        Finding(
+            "not-comparable", "low", 1.0, tuple(items[:10].tolist()),
+            f"Every item may still have every rank from 1 to {n}: the items are not comparable "
+            "yet.",
+            "Collect more votes.",
         ),
     )  # fmt: skip
 
