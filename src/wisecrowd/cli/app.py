@@ -12,6 +12,7 @@ from wisecrowd.cli.options.about import methods, spark_script, versions
 from wisecrowd.cli.options.aggregate import aggregate
 from wisecrowd.cli.options.audit import audit
 from wisecrowd.cli.options.campaigns import loop, next_queries, pull, push, replay, watch
+from wisecrowd.cli.options.check import check
 from wisecrowd.cli.options.evaluate import compare, evaluate
 from wisecrowd.cli.options.files import convert, inspect, pack
 from wisecrowd.cli.options.report import report
@@ -21,6 +22,7 @@ from wisecrowd.cli.options.train import predict, train
 COMMANDS = (
     aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, train,
     predict, next_queries, replay, loop, pack, spark_script, versions,
+    check,
 )  # fmt: skip
 # Commands of two words, with the help of the first one.
 GROUPS = {

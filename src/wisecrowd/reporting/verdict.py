@@ -15,10 +15,10 @@ from wisecrowd.kinds.classes.audit.confidence import (
     Confidence,
     claim_in_context,
     measure_confidence,
-    measured_sentence,
 )
 from wisecrowd.reporting.plans import report_plan
 from wisecrowd.reporting.study import Study
+from wisecrowd.truth.sentences import measured_sentence
 
 MOST_AFFECTED = 12  # maximum number of ids that a finding names
 

@@ -15,6 +15,10 @@ from wisecrowd.core.lazy import facade
 if TYPE_CHECKING:
     from wisecrowd.truth.anchored_workers import WorkerAccuracies as WorkerAccuracies
     from wisecrowd.truth.anchored_workers import workers as workers
+    from wisecrowd.truth.check_lists import CheckList as CheckList
+    from wisecrowd.truth.check_lists import check_list as check_list
+    from wisecrowd.truth.measured_accuracy import MeasuredAccuracy as MeasuredAccuracy
+    from wisecrowd.truth.measured_accuracy import accuracy as accuracy
     from wisecrowd.truth.scored_workers import WorkerScores as WorkerScores
     from wisecrowd.truth.scored_workers import score_workers as score_workers
 
