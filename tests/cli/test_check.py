@@ -202,3 +202,23 @@ def test_ids_that_look_like_formulas_come_back(cli, table, tmp_path):
     code, out, err = cli("check", answers, "--checked", target, "-m", "majority-vote")
     assert code == 0, err
     assert out.startswith("All of the labels are right (all 40 tasks checked).")
+
+
+def test_a_list_goes_through_label_studio(cli, crowd, tmp_path):
+    answers, known = crowd
+    project, export = tmp_path / "check.json", tmp_path / "export.json"
+    code, _, err = cli("check", answers, "-n", "40", "-o", project)
+    assert code == 0
+    assert "40 tasks for Label Studio's Import" in err
+    tasks = json.loads(project.read_text())
+    for n, task in enumerate(tasks):
+        label = known[task["data"]["task"]]
+        result = {"from_name": "class", "to_name": "x", "type": "choices",
+                  "value": {"choices": [str(label)]}}  # fmt: skip
+        task |= {"id": n, "annotations": [{"id": n, "completed_by": 1, "result": [result]}]}
+    export.write_text(json.dumps(tasks))
+    found = json.loads(cli("check", answers, "--checked", export, "--json").out)
+    table = tmp_path / "check.csv"
+    cli("check", answers, "-n", "40", "-o", table, "-q")
+    same = json.loads(cli("check", answers, "--checked", fill(table, known), "--json").out)
+    assert found["accuracy"][0]["value"] == pytest.approx(same["accuracy"][0]["value"])

@@ -18,7 +18,7 @@ from typing import Any
 
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.exceptions import MissingDependencyError
+from wisecrowd.core.exceptions import MissingDependencyError, WisecrowdError
 from wisecrowd.core.kinds import kind_of
 from wisecrowd.core.plain_values import plain
 from wisecrowd.kinds.classes.columns import as_crowd_labels
@@ -30,9 +30,11 @@ from wisecrowd.reporting.markdown import markdown_of
 from wisecrowd.reporting.plans import report_plan
 from wisecrowd.reporting.sections import Summary, sections_of
 from wisecrowd.reporting.tasks import check_task_url, relabel_rows, with_examples
+from wisecrowd.reporting.verdict import CHECK, command_for
 from wisecrowd.reporting.withholding import Withheld
 from wisecrowd.storage.atomic import atomic_write, together
 from wisecrowd.storage.manifest import Manifest, write_manifest
+from wisecrowd.truth.check_lists import check_list
 
 CARRIED = ("schema", "version", "title", "verdict", "next", "reproduce")
 
@@ -84,8 +86,15 @@ def summary_of(
         if part is None and name in plan.optional:
             continue
         found[name] = part
+        checked = getattr(study, "checked", None)
+        if name == "verdict" and checked is not None:
+            part["checked"] = {"text": " ".join([checked.sentence, *checked.notes]),
+                               **{one: plain(values)[0] for one, values
+                                  in checked.tables()["accuracy"].items()}}  # fmt: skip
         if name == "verdict":
             found["next"] = next_steps(study, files, reading)
+    if study.known_from is None and (offered := list_to_check(study, files, reading)):
+        found["check"] = offered
     found["reproduce"] = reproduction(study, manifest, files, study.seed)
     kind = kind_of(study.labels)
     if not kind.usual:
@@ -193,6 +202,7 @@ def report(
     fit: Any = None,
     gold: Any = None,
     truth: Any = None,
+    checked: Any = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     title: str | None = None,
     random_state: int = 0,
@@ -225,6 +235,9 @@ def report(
         Known classes, which the fit uses; its accuracy without them is shown too.
     truth : as gold
         Known classes that are used only to score the fit.
+    checked : frame, optional
+        A check list with the answers of a person, used instead of truth: see
+        :func:`wisecrowd.truth.check_list`. Without any known answers the page offers such a list.
     options : mapping of part of the audit to keywords, optional
         For instance ``{"group-gaps": {"positive": "yes"}}``, the class whose rates by group of
         tasks the page shows if the tasks have attributes.
@@ -260,8 +273,8 @@ def report(
         require_summary(against, "against")
     check_task_url(task_url)
     study = study_of(
-        labels, method=method, fit=fit, gold=gold, truth=truth, options=options,
-        random_state=random_state,
+        labels, method=method, fit=fit, gold=gold, truth=truth, checked=checked,
+        options=options, random_state=random_state,
     )  # fmt: skip
     withheld = Withheld.below(study.labels, withhold_below) if withhold_below else None
     described = manifest or Manifest.describe(
@@ -288,6 +301,29 @@ def report(
 # Data for programs that the page contains; tables are only in the summary.
 
 
+def list_to_check(
+    study: Any, files: Sequence[str], reading: Sequence[str]
+) -> dict[str, Any] | None:
+    """Return the tasks whose answers would measure a study, and the command that lists them.
+
+    None for kinds whose results cannot be checked task by task, and for ids of more than 300
+    characters, which a page cuts.
+    """
+    try:
+        columns = check_list(study.labels, fit=study.fit, random_state=study.seed).columns
+    except WisecrowdError:
+        return None
+    command = "wc.truth.check_list(labels, 60)"
+    if files:
+        command = command_for(CHECK, files, reading, reported=study.method)
+    texts = rounded_texts(columns)
+    if max(map(len, texts["task"])) > display.TITLE:
+        return None
+    texts = {name: [display.shorten(one, display.TITLE) for one in texts[name]] for name in texts}
+    rows = [list(row) for row in zip(*texts.values(), strict=True)]
+    return {"n": len(rows), "command": command, "rows": [list(texts), *rows]}
+
+
 def render(summary: Summary, tables: dict[str, str] | None = None) -> str:
     """Render a summary as a page.
 
@@ -303,17 +339,40 @@ def render(summary: Summary, tables: dict[str, str] | None = None) -> str:
     rows = relabel_rows(summary)
     if rows is not None:
         carried["relabel"] = rows
+    import pyarrow as pa
+
+    from wisecrowd.io.cells import neutralised
+
+    check = summary.get("check")
+    if check is not None:
+        carried["check"] = [neutralised(pa.array(row)).to_pylist() for row in check["rows"]]
     style, script = _source("style.css"), _source("script.js")
     page: str = environment.get_template("page.html.jinja").render(
         summary=summary,
         sections=sections_of(summary),
         tables=tables or {},
+        to_check=0 if check is None else check["n"],
+        check_command="" if check is None else check["command"],
         style=_raw(style),
         script=_raw(script),
         policy=content_policy(style, script),
         carried=_raw(embedded_json(carried)),
     )
     return page
+
+
+def rounded_texts(columns: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the columns of a table as texts; numbers with six digits.
+
+    Examples
+    --------
+    >>> rounded_texts({"task": ["t1"], "weight": [100 / 3]})
+    {'task': ['t1'], 'weight': ['33.3333']}
+    """
+    return {
+        name: [f"{x:.6g}" if isinstance(x, float) else str(x) for x in plain(values)]
+        for name, values in columns.items()
+    }
 
 
 def content_policy(style: str, script: str) -> str:

@@ -35,6 +35,19 @@ class Design:
     stratum: Longs
     sizes: Longs
 
+    def weights(self) -> Floats:
+        """Return the number of tasks (n_tasks,) that each drawn one stands for; 1 for others.
+
+        Examples
+        --------
+        >>> Design(np.array([0, 1, 1, -1]), np.array([3, 4])).weights().tolist()
+        [3.0, 2.0, 2.0, 1.0]
+        """
+        drawn = self.stratum >= 0
+        count = np.bincount(self.stratum[drawn], minlength=len(self.sizes))
+        each = self.sizes / np.maximum(count, 1)
+        return np.where(drawn, each[np.maximum(self.stratum, 0)], 1.0)
+
     def strata_of(self, answered: Mask) -> Design:
         """Return the design of those drawn tasks that have an answer.
 

@@ -17,6 +17,7 @@ from wisecrowd.cli.run.inputs import KnownFile, describe_run, read_labels, read_
 from wisecrowd.cli.run.outputs import (
     check_outputs,
     give_json,
+    note_written,
     print_text,
     rows_of,
     split_output,
@@ -32,9 +33,10 @@ from wisecrowd.core.kinds import kind_of
 from wisecrowd.core.registry import kebab_case
 from wisecrowd.core.types import Floats
 from wisecrowd.engines.threads import get_threads, set_threads
+from wisecrowd.io.platforms.label_studio_checks import read_check_answers, write_check_tasks
 from wisecrowd.io.tables import read_frame
 from wisecrowd.storage.atomic import together
-from wisecrowd.storage.manifest import file_sha256, is_own_output, read_manifest
+from wisecrowd.storage.manifest import file_sha256, is_own_output, read_manifest, write_manifest
 from wisecrowd.truth import accuracy, check_list
 from wisecrowd.truth.designs import ids_as_in, task_column
 
@@ -67,9 +69,10 @@ def check(context: typer.Context, files: list[str], asked: CheckOptions) -> None
     reading, seed = asked.reading, asked.running.seed
     sources = [*files, *(path for path in (asked.checked, asked.labels, asked.tasks) if path)]
     table, document = split_output(asked.output, asked.as_json)
+    project = table if asked.checked is None and is_project(table) else None
     check_outputs(
-        [table], [*sources, *reading.key_files], others=[document] if document else [],
-        overwrite=asked.overwrite,
+        [None if project else table], [*sources, *reading.key_files],
+        others=filter(None, [document, project]), overwrite=asked.overwrite,
     )  # fmt: skip
     if asked.labels is not None and asked.checked is not None:
         refuse_used_answers(asked.labels, asked.checked)
@@ -98,13 +101,27 @@ def check(context: typer.Context, files: list[str], asked: CheckOptions) -> None
             )
             _give_list(made, places, asked, files, manifest, notes)
         else:
-            answers = read_frame(asked.checked)
+            answers = read_list(asked.checked, reading.label)
             measured = accuracy(data, answers, fit=fit, looks=looks or None)
             if isinstance(fit, GivenResults) and not fit.has_confidence:
                 measured = replace(measured, mean_confidence=float("nan"))
             _give_result(measured, places, asked.as_json, manifest, notes)
     if asked.floor is not None and measured is not None:
         _require_floor(measured, asked.floor)
+
+
+def is_project(output: str | None) -> bool:
+    """Return whether a list is written as tasks for Label Studio."""
+    return output is not None and output.lower().endswith(".json")
+
+
+def read_list(path: str, label: str | None = None) -> Any:
+    """Return a list that came back: a table, or Label Studio's JSON export of its tasks."""
+    if is_project(path):
+        import pyarrow as pa
+
+        return pa.table(read_check_answers(path, label=label))
+    return read_frame(path)
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:
@@ -154,7 +171,7 @@ def refuse_used_answers(labels: str, checked: str) -> None:
         return
     used = file_sha256(checked) in made.inputs.values()
     if not used and Path(gold).is_file():
-        frame = read_frame(checked)
+        frame = read_list(checked)
         listed = set(map(str, frame[task_column(frame)].to_pylist()))
         used = bool(listed & {str(task) for task in KnownFile(gold, "--gold").pairs()[0]})
     if used:
@@ -235,7 +252,16 @@ def _give_list(
     """Write or print a list, and say what to do with it."""
     table, document = places
     with together():
-        if table is not None or not asked.as_json:
+        if table is not None and is_project(table):
+            how = asked.reading
+            write_check_tasks(
+                table, made.columns, files, task=how.task, format=how.format, encoding=how.encoding
+            )
+            write_manifest(table, manifest)
+            note_written(
+                notes, table, f"wrote {table}: {len(made)} tasks for Label Studio's Import"
+            )
+        elif table is not None or not asked.as_json:
             write_result(made.columns, table, manifest, notes, raw=asked.raw_csv)
         if asked.as_json:
             tables = {"check_list": made.columns, "check_list_strata": made.strata}
@@ -244,10 +270,10 @@ def _give_list(
         command = ["wisecrowd", "check", *files, "--checked", table]
         method = [] if asked.method == "auto" else ["-m", asked.method]
         method = method if asked.labels is None else ["--labels", asked.labels]
-        notes(
-            f"fill in the column {', '.join(made.to_fill_in)} without looking at the results, "
-            "then: " + shlex.join([*command, *method, *asked.reading.options()])
-        )
+        what = f"fill in the column {', '.join(made.to_fill_in)} without looking at the results"
+        if is_project(table):
+            what, command[-1] = "label them in a project, and export it as JSON", "EXPORT.json"
+        notes(f"{what}, then: " + shlex.join([*command, *method, *asked.reading.options()]))
 
 
 def _give_result(

@@ -14,7 +14,7 @@ import numpy as np
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.messages.option_spelling import check_remedy
 from wisecrowd.core.model_workers import only_models
 from wisecrowd.core.parameter_checks import as_generator, check_number
 from wisecrowd.core.part import Part, Table
@@ -22,11 +22,13 @@ from wisecrowd.kinds.classes.audit.shared import fit_or_default, measure_misfit
 from wisecrowd.kinds.classes.columns import as_crowd_labels
 from wisecrowd.kinds.classes.truth import as_gold, as_truth
 from wisecrowd.truth.anchored_workers import require_blind
+from wisecrowd.truth.measured_accuracy import MeasuredAccuracy, accuracy
 from wisecrowd.truth.sentences import measured_sentence
 from wisecrowd.truth.stratified import post_stratify
 
 SUSPICIOUS = 3.0  # standard deviations beyond which labels of a task err together
 OVERCONFIDENT = 0.02  # minimum difference from gold to report
+AT_RANDOM = "This is valid if the checked tasks were drawn at random."
 TO_CHECK = 60  # tasks whose check shows the accuracy to about 8 points
 # Published crowds of people with known truth: from and to a mean confidence, their number, and the
 # lowest and the highest share of right results among them.
@@ -73,6 +75,12 @@ class Confidence(Part):
     high: float
     strata: Table
     _only_models: bool = False
+    _caveats: tuple[str, ...] = (AT_RANDOM,)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Sentences on when the measured share is valid."""
+        return self._caveats
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain data for JSON; nothing on accuracy without gold."""
@@ -100,8 +108,8 @@ class Confidence(Part):
             "mean-confidence", "info", self.mean_confidence, (),
             f"Mean confidence {self.mean_confidence:.0%}. "
             + claim_in_context(self.mean_confidence, models=self._only_models),
-            f"Let a person answer {TO_CHECK} tasks drawn at random (about ±8 points), and give "
-            "them as gold: " + for_reader("gold={task: label, ...}.", "--gold FILE."),
+            f"To measure yours, let a person answer {TO_CHECK} tasks (about ±8 points): "
+            + check_remedy(TO_CHECK),
         )  # fmt: skip
 
     def _misfit(self) -> list[Finding]:
@@ -114,8 +122,7 @@ class Confidence(Part):
                 f"independent workers would ({self.misfit:.1f} standard deviations): tasks differ "
                 "in difficulty, or workers depend on each other. Confidence is then often too "
                 "high.",
-                f"Known answers of {TO_CHECK} tasks drawn at random show it: "
-                + for_reader("gold={task: label, ...}.", "--gold FILE."),
+                f"Let a person answer {TO_CHECK} tasks, which shows it: " + check_remedy(TO_CHECK),
             )
         ]  # fmt: skip
 
@@ -125,8 +132,8 @@ class Confidence(Part):
         )
         return Finding(
             "accuracy", "info", self.accuracy, (),
-            f"{said} Their mean confidence is {self.mean_confidence:.0%}. This is valid if the "
-            "checked tasks were drawn at random.",
+            " ".join([said, f"Their mean confidence is {self.mean_confidence:.0%}.",
+                      *self._caveats]),
             "Collect more labels for the least certain tasks if this is too low.",
         )  # fmt: skip
 
@@ -183,6 +190,7 @@ def measure_confidence(
     truth: Any = None,
     fit: Any = None,
     source: Any = None,
+    checked: Any = None,
     level: float = 0.95,
     random_state: Any = 0,
 ) -> Confidence:
@@ -205,6 +213,8 @@ def measure_confidence(
         Method whose results are assessed; it must not have seen the gold. Default: Auto.
     source : fitted method, optional
         A fit of these labels that is used if ``fit`` is not given.
+    checked : frame, optional
+        A check list with answers, used instead of gold: see :func:`wisecrowd.truth.accuracy`.
     level : float, default 0.95
         Nominal coverage of the interval.
     random_state : int, Generator or None
@@ -231,6 +241,8 @@ def measure_confidence(
             f"The fit is of {len(model.labels_)} tasks and the labels are of {known.n_tasks}; "
             "give the fit of these labels."
         )
+    if checked is not None:
+        return _by_check_list(accuracy(known, checked, fit=model, level=level))
     sure = np.asarray(model.confidence_, dtype=np.float64)[labelled]
     codes = as_gold(gold, known) if truth is None else as_truth(truth, known)
     n_tasks, mean = int(labelled.sum()), float(sure.mean())
@@ -255,3 +267,13 @@ def measure_confidence(
         high=float(np.clip(share.high, 0, 1)),
         strata=share.table,
     )
+
+
+def _by_check_list(found: MeasuredAccuracy) -> Confidence:
+    """Return what a check list measured, in the form of this part."""
+    strata = {name: values for name, values in found.strata.items() if name != "n_right"}
+    strata = {"n_gold" if name == "n_checked" else name: one for name, one in strata.items()}
+    return Confidence(
+        found.n_tasks, found.n, found.mean_confidence, np.nan, found.level, found.n_errors,
+        found.value, found.low, found.high, strata, _caveats=found.notes,
+    )  # fmt: skip
