@@ -31,6 +31,16 @@ def test_a_list_has_the_strata_of_its_columns():
     assert found.sizes.tolist() == [4, 6]
 
 
+def test_a_spreadsheet_may_write_decimal_commas():
+    found = design_of(listed(weight=("4,0", "2,5", "3,5")), crowd(), np.ones(10, bool))
+    assert found.sizes.tolist() == [4, 6]
+
+
+def test_weights_are_the_tasks_for_each_drawn_one():
+    drawn = Design(np.array([0, 0, 1, -1]), np.array([5, 4]))
+    assert drawn.weights().tolist() == [2.5, 2.5, 4, 1]
+
+
 def test_known_answers_without_strata_are_one_sample():
     known = np.arange(10) < 3
     for checked in ({"t0": "a"}, frame(task=["t0"], label=["a"])):

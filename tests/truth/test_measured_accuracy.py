@@ -111,6 +111,17 @@ def test_known_answers_without_a_list_are_post_stratified(made, fit):
     assert "drawn at random" in found.notes[0]
 
 
+def test_answers_to_tasks_without_labels_do_not_count():
+    task, worker = np.repeat(np.arange(60), 3), np.tile([0, 1, 2], 60)
+    data = wc.CrowdLabels.from_arrays(task, worker, task % 2, tasks=np.arange(80))
+    known = dict.fromkeys(range(40, 80), 1)
+    found = truth.accuracy(data, known, fit=MajorityVote().fit(data))
+    assert (found.n, found.n_tasks) == (20, 60)
+    assert len(found.notes) == 1
+    with pytest.raises(DataError, match="No checked task has a label"):
+        truth.accuracy(data, {70: 1}, fit=MajorityVote().fit(data))
+
+
 def test_mappings_frames_and_arrays_give_the_same(made, fit):
     some = dict(itertools.islice(answers_of(made).items(), 60))
     array = [some.get(task) for task in made.labels.tasks.tolist()]

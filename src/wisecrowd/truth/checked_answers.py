@@ -234,9 +234,10 @@ def reached(given: CheckedAnswers, known: Mask, planned: tuple[int, ...]) -> Rea
     It is the planned one that at most a twentieth of its last rows lack, or else an unplanned one
     at the last row that is answered.
     """
+    if not given.listed:
+        return Reached(known, 0, planned == given.planned or int(known.sum()) in planned)
     last = int(given.order[known].max())
     size = next((n for n in planned if last <= n and n - last <= max(SLACK * n, 1)), None)
     asked = (given.order > 0) & (given.order <= (size or last))
-    n_asked = int(asked.sum()) if not given.listed else size or last
-    missing = n_asked - int((asked & known).sum())
+    missing = (size or last) - int((asked & known).sum())
     return Reached(asked, missing, size is not None or given.anytime)

@@ -144,9 +144,9 @@ def ids_as_in(values: list[Any], vocabulary: NDArray[Any]) -> list[Any]:
 
 
 def numbers_in(values: list[Any], name: str) -> Floats:
-    """Return a column of positive numbers; those of csv files are texts."""
+    """Return a column of positive numbers; those of csv files are texts, some with a comma."""
     try:
-        found = np.array([float(value) for value in values])
+        found = np.array([float(str(value).replace(",", ".")) for value in values])
     except (TypeError, ValueError):
         raise DataError(
             f"The column {name} of the checked tasks has an entry that is no number; keep the "
