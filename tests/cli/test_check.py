@@ -12,6 +12,8 @@ import wisecrowd as wc
 from wisecrowd import simulate, truth
 from wisecrowd.io.tables import read_frame
 
+ONE_COIN = ("-m", "one-coin")
+
 
 @pytest.fixture
 def crowd(table):
@@ -69,9 +71,9 @@ def test_a_list_comes_back_as_a_measured_accuracy(cli, crowd, tmp_path):
 
 def test_lists_are_printed_as_csv_or_json(cli, crowd):
     answers, _ = crowd
-    code, out, err = cli("check", answers, "-n", "30", "-q")
+    code, out, err = cli("check", answers, *ONE_COIN, "-n", "30", "-q")
     assert (code, len(out.splitlines()), err) == (0, 31, "")
-    found = json.loads(cli("check", answers, "-n", "30", "--json").out)
+    found = json.loads(cli("check", answers, *ONE_COIN, "-n", "30", "--json").out)
     assert list(found) == ["check_list", "check_list_strata", "notes"]
     assert len(found["check_list"]) == 30
 
@@ -79,37 +81,39 @@ def test_lists_are_printed_as_csv_or_json(cli, crowd):
 def test_looks_are_planned_in_the_list(cli, crowd, tmp_path):
     answers, known = crowd
     target = tmp_path / "check.csv"
-    cli("check", answers, "-n", "60", "--looks", "30", "-o", target, "-q")
+    cli("check", answers, *ONE_COIN, "-n", "60", "--looks", "30", "-o", target, "-q")
     assert "look" in target.read_text().splitlines()[0]
     part = fill(target, known, tmp_path / "part.csv", until=30)
-    assert "more often than planned" not in cli("check", answers, "--checked", part).out
+    assert "more often than planned" not in cli("check", answers, *ONE_COIN, "--checked", part).out
     part = fill(target, known, tmp_path / "part.csv", until=20)
-    assert "more often than planned" in cli("check", answers, "--checked", part).out
+    assert "more often than planned" in cli("check", answers, *ONE_COIN, "--checked", part).out
     assert cli("check", answers, "--looks", "many").code == 2
-    assert cli("check", answers, "--anytime", "--looks", "20").code == 2
+    assert cli("check", answers, *ONE_COIN, "--anytime", "--looks", "20").code == 2
 
 
 def test_a_floor_is_an_exit_code(cli, crowd, tmp_path):
     answers, known = crowd
     target = tmp_path / "check.csv"
-    cli("check", answers, "-n", "40", "-o", target, "-q")
+    cli("check", answers, *ONE_COIN, "-n", "40", "-o", target, "-q")
     fill(target, known)
-    assert cli("check", answers, "--checked", target, "--floor", "0.1").code == 0
-    assert cli("check", answers, "--checked", target, "--floor", "1").code == 1
-    code, _, err = cli("check", answers, "--floor", "0.9")
+    assert cli("check", answers, *ONE_COIN, "--checked", target, "--floor", "0.1").code == 0
+    assert cli("check", answers, *ONE_COIN, "--checked", target, "--floor", "1").code == 1
+    code, _, err = cli("check", answers, *ONE_COIN, "--floor", "0.9")
     assert (code, "give --checked too" in err) == (2, True)
 
 
 def test_a_filled_list_is_not_overwritten(cli, crowd, tmp_path):
     answers, known = crowd
     target = tmp_path / "check.csv"
-    cli("check", answers, "-o", target, "-q")
-    assert cli("check", answers, "-n", "50", "-o", target, "-q").code == 0  # still empty
+    cli("check", answers, *ONE_COIN, "-o", target, "-q")
+    assert cli("check", answers, *ONE_COIN, "-n", "50", "-o", target, "-q").code == 0  # still empty
     before = fill(target, known).read_text()
-    code, _, err = cli("check", answers, "-o", target)
+    code, _, err = cli("check", answers, *ONE_COIN, "-o", target)
     assert (code, target.read_text()) == (2, before)
     assert "--overwrite" in err
-    assert cli("check", answers, "--checked", target, "-o", target, "--overwrite").code == 2
+    assert (
+        cli("check", answers, *ONE_COIN, "--checked", target, "-o", target, "--overwrite").code == 2
+    )
     assert target.read_text() == before
 
 
@@ -137,7 +141,7 @@ def test_results_from_elsewhere_are_checked(cli, crowd, tmp_path):
 def test_results_made_with_the_same_answers_are_refused(cli, crowd, tmp_path, table):
     answers, known = crowd
     labels, target = tmp_path / "labels.csv", tmp_path / "check.csv"
-    cli("check", answers, "-n", "40", "-o", target, "-q")
+    cli("check", answers, *ONE_COIN, "-n", "40", "-o", target, "-q")
     fill(target, known)
     with target.open(newline="") as file:
         task = next(csv.DictReader(file))["task"]
@@ -155,12 +159,12 @@ def test_what_tasks_look_like_is_listed_without_their_truth(cli, crowd, tmp_path
     answers, known = crowd
     shown = table("tasks.csv", ["task", "text", "truth"], [(t, f"a {t}", x)
                                                           for t, x in known.items()])  # fmt: skip
-    out = cli("check", answers, "--tasks", shown, "-n", "30", "-q").out.splitlines()
+    out = cli("check", answers, *ONE_COIN, "--tasks", shown, "-n", "30", "-q").out.splitlines()
     assert out[0] == "order,task,text,stratum,weight,label"
     first = next(csv.DictReader(out))
     assert first["text"] == f"a {first['task']}"
     wrong = table("wrong.csv", ["task", "text"], [("x", "y")])
-    assert "names none of the tasks" in cli("check", answers, "--tasks", wrong).err
+    assert "names none of the tasks" in cli("check", answers, *ONE_COIN, "--tasks", wrong).err
 
 
 @pytest.mark.parametrize(
@@ -176,10 +180,10 @@ def test_what_tasks_look_like_is_listed_without_their_truth(cli, crowd, tmp_path
 def test_bad_lists_are_one_sentence(cli, crowd, tmp_path, columns, said):
     answers, known = crowd
     target = tmp_path / "check.csv"
-    cli("check", answers, "-n", "40", "-o", target, "-q")
+    cli("check", answers, *ONE_COIN, "-n", "40", "-o", target, "-q")
     fill(target, known, **columns)
     before = target.read_bytes()
-    code, out, err = cli("check", answers, "--checked", target)
+    code, out, err = cli("check", answers, *ONE_COIN, "--checked", target)
     assert (code, out) == (3, "")
     assert said in err
     assert err.count("\n") == 1
@@ -189,7 +193,7 @@ def test_bad_lists_are_one_sentence(cli, crowd, tmp_path, columns, said):
 @pytest.mark.parametrize("option", [("-n", "40"), ("--anytime",), ("--tasks", "x.csv")])
 def test_options_of_a_list_are_refused_with_answers(cli, crowd, option):
     answers, _ = crowd
-    code, _, err = cli("check", answers, "--checked", answers, *option)
+    code, _, err = cli("check", answers, *ONE_COIN, "--checked", answers, *option)
     assert (code, "is for making a list" in err) == (2, True)
 
 
@@ -207,7 +211,7 @@ def test_ids_that_look_like_formulas_come_back(cli, table, tmp_path):
 def test_a_list_goes_through_label_studio(cli, crowd, tmp_path):
     answers, known = crowd
     project, export = tmp_path / "check.json", tmp_path / "export.json"
-    code, _, err = cli("check", answers, "-n", "40", "-o", project)
+    code, _, err = cli("check", answers, *ONE_COIN, "-n", "40", "-o", project)
     assert code == 0
     assert "40 tasks for Label Studio's Import" in err
     tasks = json.loads(project.read_text())
@@ -217,8 +221,10 @@ def test_a_list_goes_through_label_studio(cli, crowd, tmp_path):
                   "value": {"choices": [str(label)]}}  # fmt: skip
         task |= {"id": n, "annotations": [{"id": n, "completed_by": 1, "result": [result]}]}
     export.write_text(json.dumps(tasks))
-    found = json.loads(cli("check", answers, "--checked", export, "--json").out)
+    found = json.loads(cli("check", answers, *ONE_COIN, "--checked", export, "--json").out)
     table = tmp_path / "check.csv"
-    cli("check", answers, "-n", "40", "-o", table, "-q")
-    same = json.loads(cli("check", answers, "--checked", fill(table, known), "--json").out)
+    cli("check", answers, *ONE_COIN, "-n", "40", "-o", table, "-q")
+    same = json.loads(
+        cli("check", answers, *ONE_COIN, "--checked", fill(table, known), "--json").out
+    )
     assert found["accuracy"][0]["value"] == pytest.approx(same["accuracy"][0]["value"])

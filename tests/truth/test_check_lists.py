@@ -81,17 +81,17 @@ def test_ties_are_broken_at_random():
 
 def test_every_task_of_a_stratum_is_as_likely():
     """Rows of the list, and its first rows, are simple random samples within strata."""
-    sure, rng = np.linspace(0.5, 1, 100), np.random.default_rng(0)
-    whole, first = np.zeros(100), np.zeros(100)
-    for _ in range(120):
+    sure, rng, n_draws = np.linspace(0.5, 1, 100), np.random.default_rng(0), 120
+    counts = {10: np.zeros(100), 20: np.zeros(100), 40: np.zeros(100)}  # 10: within a look
+    for _ in range(n_draws):
         drawn = draw(sure, Checking(), (20, 40), 100, rng)
-        whole[drawn.rows] += 1
-        first[drawn.rows[:20]] += 1
+        for size, count in counts.items():
+            count[drawn.rows[:size]] += 1
         assert (drawn.look == np.repeat([0, 1], 20)).all()
-    for counts in (whole, first):
-        groups = counts.reshape(5, 20)
+    for count in counts.values():
+        groups = count.reshape(5, 20)
         expected = groups.mean(axis=1, keepdims=True)
-        chi2 = ((groups - expected) ** 2 / (expected * (1 - expected / 120))).sum(axis=1)
+        chi2 = ((groups - expected) ** 2 / (expected * (1 - expected / n_draws))).sum(axis=1)
         assert (chi2 < 45).all()  # 19 degrees of freedom: p < .001
 
 

@@ -227,6 +227,14 @@ def test_rows_that_did_not_come_back_count_as_missing(made, fit):
     found = truth.accuracy(made.labels, table, fit=fit)
     assert found.n == 51
     assert "9 of 60 listed tasks" in found.notes[0]
+    some = truth.accuracy(made.labels, filled(listed, answers_of(made)).slice(45), fit=fit)
+    own, weight = (listed.columns[name][45:] for name in ("stratum", "weight"))
+    codes = np.unique(own, return_inverse=True)[1]
+    n, sizes = np.bincount(codes), np.bincount(codes, weight)
+    share = stratified_share(some.strata["n_right"], n, sizes * 400 / sizes.sum(), 0.95)
+    assert (some.value, some.low, some.n_eff) == pytest.approx(
+        (float(share.value), float(share.low), float(share.n_eff)), rel=0.01
+    )
 
 
 def test_a_second_person_tells_how_often_people_err(made, fit):

@@ -104,8 +104,8 @@ def test_a_single_task_of_a_stratum_has_the_variance_of_all():
     assert found.low < found.value < found.high
 
 
-def test_the_random_order_interval_has_the_posterior_of_enumeration():
-    n_tasks, n, n_right = 12, 5, 3
+@pytest.mark.parametrize(("n_tasks", "n", "n_right"), [(12, 5, 3), (40, 20, 17), (60, 30, 30)])
+def test_the_random_order_interval_has_the_posterior_of_enumeration(n_tasks, n, n_right):
     posterior = np.array(
         [comb(D, n - n_right) * comb(n_tasks - D, n_right) for D in range(n_tasks + 1)]
     )
