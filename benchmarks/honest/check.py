@@ -146,7 +146,10 @@ def ratio_row(name: str, n: int, rng: np.random.Generator, n_draws: int = 1000) 
         drawn = draw(sure, checking, (n,), len(rows), rng)
         sizes = np.bincount(drawn.stratum)
         own = drawn.rows
-        found = stratified_ratio(top[own], bottom[own], drawn.stratum[own], sizes, LEVEL)
+        found = stratified_ratio(
+            top[own], bottom[own], drawn.stratum[own], sizes, LEVEL,
+            is_share=checking.limits[1] == 1,
+        )  # fmt: skip
         inside.append(found.low <= true <= found.high)
         error.append(found.value - true)
         some = rng.permutation(len(rows))[:n]
@@ -154,9 +157,9 @@ def ratio_row(name: str, n: int, rng: np.random.Generator, n_draws: int = 1000) 
     saving = 1 - np.mean(np.square(error)) / np.mean(np.square(plain))
     return Row(
         f"check list of {n}: 95% intervals that hold the {checking.heading}, {name}",
-        "≥ .90",
+        "≥ .92",
         f"{np.mean(inside):.3f} of {true:.3f}; {saving:.0%} of the checks saved",
-        np.mean(inside) >= 0.90,
+        np.mean(inside) >= 0.92,
     )
 
 

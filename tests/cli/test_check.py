@@ -102,6 +102,17 @@ def test_a_floor_is_an_exit_code(cli, crowd, tmp_path):
     assert (code, "give --checked too" in err) == (2, True)
 
 
+def test_a_floor_is_for_shares(cli, table):
+    rows = [(f"t{i}", f"w{j}", i + j) for i in range(40) for j in range(2)]
+    answers = table("a.csv", ["task", "worker", "label"], rows)
+    known = table("t.csv", ["task", "label"], [(f"t{i}", i) for i in range(20)])
+    arguments = ("check", answers, "--type", "numbers", "-m", "mean", "--checked", known)
+    code, out, err = cli(*arguments, "--floor", "0.5")
+    assert (code, out) == (2, "")
+    assert "--floor is for shares" in err
+    assert cli(*arguments).out.startswith("The mean absolute error is 0.5")
+
+
 def test_a_filled_list_is_not_overwritten(cli, crowd, tmp_path):
     answers, known = crowd
     target = tmp_path / "check.csv"

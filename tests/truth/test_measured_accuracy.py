@@ -306,6 +306,8 @@ def test_numbers_have_their_mean_absolute_error():
     assert "mean absolute error" in found.sentence
     assert np.isnan(found.mean_confidence)
     assert found.is_error
+    with pytest.raises(ParameterError, match="plan looks"):
+        truth.check_list(data, 60, fit=fit, anytime=True)
     exact = truth.accuracy(data, dict(enumerate(true)), fit=fit)
     assert exact.value == exact.low == pytest.approx(error.mean())
 

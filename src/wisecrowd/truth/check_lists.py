@@ -123,6 +123,11 @@ def check_list(
     check_flag("anytime", anytime)
     data = gated(labels)
     checking = checking_of(data)
+    if anytime and checking.measure != "accuracy":
+        raise ParameterError(
+            f"A list for any time measures shares, and this is the {checking.heading}; plan looks "
+            "instead."
+        )
     planned = _planned(looks, n, anytime)
     model = fit_blind(data, fit)
     labelled = np.flatnonzero(data.labels_per_task > 0)

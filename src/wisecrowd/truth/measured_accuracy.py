@@ -39,7 +39,7 @@ from wisecrowd.truth.stratified import (
 
 # Level of each of 1 to 5 looks, so that all intervals hold together with 95% (Pocock).
 POCOCK = (0.95, 0.971, 0.978, 0.982, 0.984)
-ROUGH = 100  # checked tasks below which the interval of a ratio covers as little as .91
+ROUGH = 60  # checked tasks below which the interval of a ratio covers as little as .91
 FEWEST_BY_TWO = 20  # tasks that two people answered, for their agreement
 STRATIFIED, RANDOM_ORDER, ALL, UNKNOWN = "stratified", "random order", "all tasks", "known answers"
 
@@ -292,15 +292,15 @@ def _ratio(
     """Return a ratio of sums; without any error, what the share of tasks without one proves."""
     rows = np.flatnonzero(sample.known)
     top, bottom = sample.compared.top[rows], sample.compared.bottom[rows]
-    found = stratified_ratio(top, bottom, stratum, sizes, level)
     least, most = checking.limits
-    low, high = max(found.low, least), min(found.high, most)
+    found = stratified_ratio(top, bottom, stratum, sizes, level, is_share=most == 1)
+    low, high = max(found.low, least), min(found.high, max(most, found.value))
     if not sample.compared.wrong[rows].any():
         if checking.best == most:
             low = float(share.low)
         else:
             high = 1 - float(share.low) if most == 1 else np.nan
-    return _Estimate(found.value, low, high, np.nan, name, strata)
+    return _Estimate(found.value, low, high, found.n_eff, name, strata)
 
 
 def _score(compared: Compared, rows: Mask) -> float:

@@ -73,15 +73,25 @@ def stratified_share(right: Any, checked: Any, sizes: Any, level: float) -> Shar
 
 
 class Ratio(NamedTuple):
-    """A ratio of sums over all tasks, and its interval."""
+    """A ratio of sums over all tasks, its interval, and the tasks that a share would need for it.
+
+    ``n_eff`` is NaN for a ratio that is not a share.
+    """
 
     value: float
     low: float
     high: float
+    n_eff: float = float("nan")
 
 
 def stratified_ratio(
-    top: Floats, bottom: Floats, stratum: Longs, sizes: Any, level: float
+    top: Floats,
+    bottom: Floats,
+    stratum: Longs,
+    sizes: Any,
+    level: float,
+    *,
+    is_share: bool = False,
 ) -> Ratio:
     r"""Estimate a ratio of sums over all tasks from a stratified random sample, linearised.
 
@@ -89,13 +99,18 @@ def stratified_ratio(
         V = \frac{\sum_h N_h^2 (1 - n_h / N_h)\, s_h^2(top - R\, bottom) / n_h}
                  {(\sum_i w_i\, bottom_i)^2}
 
-    with :math:`w_i = N_h / n_h`. A stratum with a single checked task has the variance of all.
+    with :math:`w_i = N_h / n_h`. A stratum with a single checked task has the variance of all. The
+    interval of a share, such as F1, is Wilson's for :math:`R (1 - R) / V` tasks: it covers more
+    often than :math:`R \pm t \sqrt V` where few tasks have many errors.
 
     Parameters
     ----------
     top, bottom, stratum : (n_checked,)
         Sums of each checked task, and its stratum.
     sizes : (n_strata,)
+    level : float
+    is_share : bool
+        Whether the ratio is between 0 and 1.
 
     Examples
     --------
@@ -119,8 +134,12 @@ def stratified_ratio(
     spread = np.where(n > 1, squares / np.maximum(n - 1, 1), np.var(rest, ddof=len(rest) > 1))
     unseen = np.maximum(1 - n / sizes, 0.0)
     error = float(np.sqrt((sizes**2 * unseen * spread / n).sum())) / below
-    reach = float(stdtrit(max(len(top) - H, 1), (1 + level) / 2)) * error
-    return Ratio(value, value - reach, value + reach)
+    t = float(stdtrit(max(len(top) - H, 1), (1 + level) / 2))
+    if not (is_share and 0 < value < 1):  # a word error rate may be more than 1
+        return Ratio(value, value - t * error, value + t * error)
+    n_eff = value * (1 - value) / error**2 if error > 0 else np.inf
+    low, high = wilson_interval(np.asarray(value), np.asarray(n_eff), t)
+    return Ratio(value, min(float(low), value), max(float(high), value), n_eff)
 
 
 def random_order_share(n_right: int, n: int, n_tasks: int, level: float) -> tuple[float, float]:

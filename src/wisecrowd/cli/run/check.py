@@ -105,9 +105,11 @@ def check(context: typer.Context, files: list[str], asked: CheckOptions) -> None
             measured = accuracy(data, answers, fit=fit, looks=looks or None)
             if isinstance(fit, GivenResults) and not fit.has_confidence:
                 measured = replace(measured, mean_confidence=float("nan"))
+            if asked.floor is not None and measured.is_error:
+                raise ParameterError("--floor is for shares of right results; leave it out here.")
             _give_result(measured, places, asked.as_json, manifest, notes)
-    if asked.floor is not None and measured is not None:
-        _require_floor(measured, asked.floor)
+    if asked.floor is not None and measured is not None and not measured.low >= asked.floor:
+        raise typer.Exit(BELOW)
 
 
 def is_project(output: str | None) -> bool:
@@ -148,14 +150,6 @@ def _check_together(context: typer.Context, asked: CheckOptions) -> None:
     ):
         if given:
             raise ParameterError(f"{option} is for making a list; leave it out with --checked.")
-
-
-def _require_floor(found: MeasuredAccuracy, floor: float) -> None:
-    """Exit with code 1 if the lower limit of a share is below the floor."""
-    if found.is_error:
-        raise ParameterError("--floor is for shares of right results; leave it out here.")
-    if not found.low >= floor:
-        raise typer.Exit(BELOW)
 
 
 # ------------------------------------------------------------------------------------------- input
