@@ -17,7 +17,13 @@ class CheckOptions:
     """The options of ``wisecrowd check``."""
 
     n: Annotated[int, option("-n N", "Number of tasks in the list.", min=1)] = 60
-    output: shared.Output = None
+    output: Annotated[
+        str | None,
+        option(
+            "-o --output FILE",
+            "Output file (default: standard output); a list in FILE.json is for Label Studio.",
+        ),
+    ] = None
     checked: Annotated[
         str | None, option("--checked FILE", "The list with the answers: measure the accuracy.")
     ] = None

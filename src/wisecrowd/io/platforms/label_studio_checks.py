@@ -128,7 +128,7 @@ def read_check_answers(path: PathLike, *, label: str | None = None) -> dict[str,
 def _question(records: list[dict[str, Any]], asked: str | None, file: str) -> str:
     """Return the question of the answers."""
     names = sorted({str(result.get("from_name")) for one in records for result in results_of(one)})
-    if asked is None and len(names) == 1:
+    if len(names) == 1:  # the project of the list may call it otherwise
         return names[0]
     if asked in names:
         return str(asked)
