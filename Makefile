@@ -20,6 +20,10 @@ KERNELS := src/wisecrowd/kernels tests/kernels \
 # The real data sets, where they lie beside the project; without them their tests are skipped.
 export WISECROWD_DATA ?= $(abspath $(wildcard ../shared/data))
 
+# Python keeps compiled modules here, also where its user wants none elsewhere: collecting the tests
+# takes half the time, and every command that a test starts is faster.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-slow test-all lint test-kernels test-data test-deep test-processors test-grid trust mutation browser java spark docs screenshot format release-check wheel bench replays label-studio clean

@@ -18,7 +18,7 @@ from wisecrowd.core.aggregator import Aggregator, Tags
 from wisecrowd.core.annotations import Annotations, Payload
 from wisecrowd.core.answers import Answers
 from wisecrowd.core.exceptions import DataError, NotFittedError, ParameterError, WisecrowdWarning
-from wisecrowd.core.kinds import Kind, Symmetry, with_kind
+from wisecrowd.core.kinds import Kind, Symmetry, kind_of, with_kind
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.testing import check_aggregator, maker
@@ -228,6 +228,13 @@ def test_a_kind_is_known_by_one_name_inside_its_block():
 def unregistered():
     """Return a function that calls another one where the kind is not known."""
     return lambda function, *given, **named: Context().run(function, *given, **named)
+
+
+def test_a_container_that_does_not_say_its_kind_is_named(monkeypatch):
+    data = wc.CrowdNumbers.from_arrays(["t"], ["w"], [1.5])
+    monkeypatch.setattr(wc.CrowdNumbers, "kind", "")
+    with pytest.raises(TypeError, match="CrowdNumbers must say kind: ClassVar = 'numbers'"):
+        kind_of(data)
 
 
 def test_outside_of_the_block_the_message_names_it(unregistered, tmp_path):

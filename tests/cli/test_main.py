@@ -17,7 +17,7 @@ def test_help_lists_the_commands_and_exit_codes(cli, flag):
     assert (code, err) == (0, "")
     for command in (
         "aggregate", "compare", "evaluate", "methods", "simulate", "convert", "inspect", "audit",
-        "train", "predict", "report",
+        "train", "predict", "report", "judges",
     ):  # fmt: skip
         assert f"\n  {command} " in out
     assert "Exit codes" in out
@@ -25,7 +25,17 @@ def test_help_lists_the_commands_and_exit_codes(cli, flag):
 
 @pytest.mark.parametrize(
     "command",
-    ["aggregate", "compare", "evaluate", "methods", "simulate", "convert", "inspect", "versions"],
+    [
+        "aggregate",
+        "compare",
+        "evaluate",
+        "methods",
+        "simulate",
+        "convert",
+        "inspect",
+        "judges",
+        "versions",
+    ],
 )
 def test_every_command_has_help(cli, command):
     code, out, err = cli(command, "--help")

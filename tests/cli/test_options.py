@@ -20,7 +20,7 @@ GIVEN = Reading(
     exclude_workers=["m*", "x"], seen="seen.csv", drop_after=["w7=5"],
     accept="one-worker",
 )  # fmt: skip
-COMMANDS = ["aggregate", "audit", "compare", "convert", "report", "train", "predict"]
+COMMANDS = ["aggregate", "audit", "compare", "convert", "judges", "report", "train", "predict"]
 
 
 class ReachedError(Exception):

@@ -200,6 +200,16 @@ CASES: dict[str, dict[str, list[str]]] = {
             "replay crowd.csv --truth truth.csv --plot plot.txt",
         ],
     },
+    "judges": {
+        "table": ["judges crowd.csv --judges 0,5 --epsilon 0.2"],
+        "json": ["judges crowd.csv --judges 0,5,12 --known truth.csv --json -q"],
+        "files": ["judges crowd.csv --judges 0,5 -o tables --fail-on medium"],
+        "refused": [
+            "judges crowd.csv",
+            "judges crowd.csv --judges 99",
+            "judges crowd.csv --epsilon 2",
+        ],
+    },
     "report": {
         "summary": ["report crowd.csv --json"],
         "truth and gold": [
@@ -207,6 +217,7 @@ CASES: dict[str, dict[str, list[str]]] = {
             " -m one-coin --title 'Three animals' -o summary.json"
         ],
         "page": ["report crowd.csv -o page.html -m zen-crowd --pseudonymize worker.key"],
+        "judges": ["report crowd.csv --judges 0,5 --epsilon 0.2 --json"],
         "refused": ["report crowd.csv --json -o -", "report missing.csv"],
     },
     "simulate": {

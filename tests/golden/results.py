@@ -93,3 +93,8 @@ def _as_array(stored: Any) -> NDArray[np.float64]:
         return np.array(stored, float)
     packed = zlib.decompress(base64.b64decode(stored["float64"]))
     return np.frombuffer(packed, "<f8").reshape(stored["shape"])
+
+
+def write_again(name: str) -> str:
+    """Say how results are stored again that are meant to differ, or are new."""
+    return f"If this is meant: OMP_NUM_THREADS=1 python -m tests.golden.write {name}"

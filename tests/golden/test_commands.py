@@ -12,6 +12,7 @@ import math
 import pytest
 from tests.golden import machine
 from tests.golden.command_runs import CASES, masked, options_of, read_runs, run_case
+from tests.golden.results import write_again
 from tests.printed_numbers import same_output
 
 PRINTED = 2e-5  # relative: estimates in text have six digits, the last of which may round otherwise
@@ -62,14 +63,14 @@ def test_commands_give_what_is_stored(command, case, tmp_path):
             assert [x["code"] for x in found["lines"]] == [x["code"] for x in stored[case]["lines"]]
             return
         tolerance = LOOSER.get(command, tolerance)
-    assert not differences(found, stored[case], tolerance)
+    assert not differences(found, stored[case], tolerance), write_again(command)
 
 
 @pytest.mark.parametrize("command", CASES)
 def test_every_option_and_case_is_stored(command):
     stored = read_runs(command)[1]
-    assert options_of(command) == stored.pop("options")
-    assert list(stored) == list(CASES[command])
+    assert options_of(command) == stored.pop("options"), write_again(command)
+    assert list(stored) == list(CASES[command]), write_again(command)
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,11 @@ ONE_OF_EACH = (
 )  # fmt: skip
 
 
-def test_every_kind_has_cases():
+def test_every_kind_has_cases(monkeypatch):
     assert set(CASES) == set(KINDS)
+    monkeypatch.delitem(CASES, "texts")
+    with pytest.raises(AssertionError, match="no labels that show little for the kind 'texts'"):
+        check_ties_and_single_workers(maker(Rover))
 
 
 @pytest.mark.parametrize("method", ONE_OF_EACH, ids=lambda method: method.__name__)

@@ -317,6 +317,9 @@ def kind_of(data: Annotations) -> Kind:
             return kind
     if type(data).kind:
         return KINDS[data.kind_name()]
+    lacking = next((k for k in KINDS.values() if type(data) is k.container), None)
+    if lacking is not None:
+        raise TypeError(f"{type(data).__name__} must say kind: ClassVar = {lacking.name!r}.")
     raise ParameterError(
         f"{type(data).__name__} belong to a kind that is not known here; use it inside {IN_BLOCK}."
     )

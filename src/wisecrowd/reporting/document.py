@@ -18,23 +18,22 @@ from typing import Any
 
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.exceptions import MissingDependencyError, WisecrowdError
+from wisecrowd.core.exceptions import MissingDependencyError
 from wisecrowd.core.kinds import kind_of
 from wisecrowd.core.plain_values import plain
 from wisecrowd.kinds.classes.columns import as_crowd_labels
 from wisecrowd.reporting import display
 from wisecrowd.reporting.advice import next_steps
 from wisecrowd.reporting.changes import SCHEMA, VERSION, changes_since, require_summary
+from wisecrowd.reporting.check_offer import list_to_check, offered_rows
 from wisecrowd.reporting.health import reproduction
 from wisecrowd.reporting.markdown import markdown_of
 from wisecrowd.reporting.plans import report_plan
-from wisecrowd.reporting.sections import Summary, sections_of
+from wisecrowd.reporting.sections import Section, Summary, sections_of
 from wisecrowd.reporting.tasks import check_task_url, relabel_rows, with_examples
-from wisecrowd.reporting.verdict import CHECK, command_for
 from wisecrowd.reporting.withholding import Withheld
 from wisecrowd.storage.atomic import atomic_write, together
 from wisecrowd.storage.manifest import Manifest, write_manifest
-from wisecrowd.truth.check_lists import check_list
 
 CARRIED = ("schema", "version", "title", "verdict", "next", "reproduce")
 
@@ -301,29 +300,6 @@ def report(
 # Data for programs that the page contains; tables are only in the summary.
 
 
-def list_to_check(
-    study: Any, files: Sequence[str], reading: Sequence[str]
-) -> dict[str, Any] | None:
-    """Return the tasks whose answers would measure a study, and the command that lists them.
-
-    None for kinds whose results cannot be checked task by task, and for ids of more than 300
-    characters, which a page cuts.
-    """
-    try:
-        columns = check_list(study.labels, fit=study.fit, random_state=study.seed).columns
-    except WisecrowdError:
-        return None
-    command = "wc.truth.check_list(labels, 60)"
-    if files:
-        command = command_for(CHECK, files, reading, reported=study.method)
-    texts = rounded_texts(columns)
-    if max(map(len, texts["task"])) > display.TITLE:
-        return None
-    texts = {name: [display.shorten(one, display.TITLE) for one in texts[name]] for name in texts}
-    rows = [list(row) for row in zip(*texts.values(), strict=True)]
-    return {"n": len(rows), "command": command, "rows": [list(texts), *rows]}
-
-
 def render(summary: Summary, tables: dict[str, str] | None = None) -> str:
     """Render a summary as a page.
 
@@ -334,22 +310,42 @@ def render(summary: Summary, tables: dict[str, str] | None = None) -> str:
     tables : dict, optional
         Names of files with complete tables that the page truncates: "workers", "tasks".
     """
+    carried = {name: summary[name] for name in CARRIED}
+    return page_of(summary, sections_of(summary), carried, relabel_rows(summary), tables)
+
+
+def page_of(
+    summary: Summary,
+    sections: Sequence[Section],
+    carried: Summary,
+    relabel: Any = None,
+    tables: dict[str, str] | None = None,
+) -> str:
+    """Return the page of some sections.
+
+    Parameters
+    ----------
+    summary : dict
+        Content with at least ``title`` and ``reproduce``.
+    sections : sequence of Section
+    carried : dict
+        Content that the page contains for programs.
+    relabel : optional
+        Rows of tasks to label again, which the page offers as a file.
+    tables : dict, optional
+        Names of files with complete tables.
+    """
     environment = _environment()
-    carried: dict[str, Any] = _cut({name: summary[name] for name in CARRIED})
-    rows = relabel_rows(summary)
-    if rows is not None:
-        carried["relabel"] = rows
-    import pyarrow as pa
-
-    from wisecrowd.io.cells import neutralised
-
+    carried = _cut(carried)
+    if relabel is not None:
+        carried["relabel"] = relabel
     check = summary.get("check")
     if check is not None:
-        carried["check"] = [neutralised(pa.array(row)).to_pylist() for row in check["rows"]]
+        carried["check"] = offered_rows(check)
     style, script = _source("style.css"), _source("script.js")
     page: str = environment.get_template("page.html.jinja").render(
         summary=summary,
-        sections=sections_of(summary),
+        sections=sections,
         tables=tables or {},
         to_check=0 if check is None else check["n"],
         check_command="" if check is None else check["command"],
@@ -359,20 +355,6 @@ def render(summary: Summary, tables: dict[str, str] | None = None) -> str:
         carried=_raw(embedded_json(carried)),
     )
     return page
-
-
-def rounded_texts(columns: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the columns of a table as texts; numbers with six digits.
-
-    Examples
-    --------
-    >>> rounded_texts({"task": ["t1"], "weight": [100 / 3]})
-    {'task': ['t1'], 'weight': ['33.3333']}
-    """
-    return {
-        name: [f"{x:.6g}" if isinstance(x, float) else str(x) for x in plain(values)]
-        for name, values in columns.items()
-    }
 
 
 def content_policy(style: str, script: str) -> str:

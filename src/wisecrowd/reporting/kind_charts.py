@@ -115,7 +115,7 @@ def scores_by_rank(rows: Sequence[Row]) -> Chart | None:
         )
         for row in rows
     ]  # fmt: skip
-    return _intervals(marks, "items with their scores, best first", "score (logits)")
+    return interval_rows(marks, "items with their scores, best first", "score (logits)")
 
 
 def bias_by_worker(rows: Sequence[Row]) -> Chart | None:
@@ -178,7 +178,7 @@ def _of_workers(
         for n, row in enumerate(rows)
         if row.get(value) is not None
     ]  # fmt: skip
-    return _intervals(marks, f"workers with their {named}, in the order of the table", label)
+    return interval_rows(marks, f"workers with their {named}, in the order of the table", label)
 
 
 class Mark(NamedTuple):
@@ -193,7 +193,7 @@ class Mark(NamedTuple):
     row: int | None = None
 
 
-def _intervals(marks: Sequence[Mark], says: str, label: str) -> Chart | None:
+def interval_rows(marks: Sequence[Mark], says: str, label: str) -> Chart | None:
     """Return a chart with one row per name: a dot and its interval from left to right."""
     part = marks[:MOST_ROWS]
     if not part:

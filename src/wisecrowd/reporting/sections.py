@@ -23,6 +23,8 @@ SHORT = {
     "budget": "More labels", "money": "Money", "health": "Data", "reproduce": "Reproduce",
     "bias": "Bias", "shared": "Shared errors", "sides": "Sides", "boundaries": "Boundaries",
     "copies": "Copies", "contradictions": "Contradictions", "connectivity": "Connectivity",
+    "judge_cards": "Verdicts", "judge_agreement": "Agreement", "judge_dependence": "Dependence",
+    "judge_classes": "Classes", "judge_sides": "Sides",
 }  # fmt: skip
 
 

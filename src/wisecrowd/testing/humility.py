@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wisecrowd.core.answers import MOST_ALONE, ONE_WORKER
+from wisecrowd.core.kinds import get_kind
 from wisecrowd.core.result import dense_rows
 from wisecrowd.kinds.boxes.container import CrowdRegions
 from wisecrowd.kinds.classes.container import CrowdLabels
@@ -50,6 +51,11 @@ class Case(NamedTuple):
 def check_ties_and_single_workers(make: Make) -> None:
     """Require a tie of two who contradict each other, and a cap and a finding for one worker."""
     method = make()
+    kind = get_kind(method.takes)
+    require(
+        method.takes in CASES or not kind.package,
+        f"CASES of {__name__} has no labels that show little for the kind {kind.name!r}",
+    )
     if method.takes not in CASES:
         return
     for case in CASES[method.takes](method):

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.arrow import as_frame, frame_library
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import Finding
@@ -166,7 +167,7 @@ def workers(labels: Any, checked: Any, *, fit: Any = None, level: float = 0.95) 
     """
     check_number("level", level, 0.5, 0.9999)
     crowd = as_crowd_labels(labels)
-    known, weight = as_truth(checked, crowd), _weights(checked, crowd)
+    known, weight = as_truth(checked, crowd), weights_of_checked(checked, crowd)
     model = _fit_without_gold(crowd, fit)
     f = own_probabilities(model.probas_, crowd.task, crowd.label)
     rows = np.flatnonzero((known[crowd.task] >= 0) & (weight[crowd.task] > 0))
@@ -206,7 +207,7 @@ def workers(labels: Any, checked: Any, *, fit: Any = None, level: float = 0.95) 
 # ------------------------------------------------------------------------------------------- input
 
 
-def _weights(checked: Any, labels: CrowdLabels) -> Floats:
+def weights_of_checked(checked: Any, labels: Annotations) -> Floats:
     """Return the weight of each task: the column ``weight`` of a check list, or 1."""
     names = getattr(checked, "columns", None)
     names = getattr(checked, "column_names", names)

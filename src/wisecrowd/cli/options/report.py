@@ -52,6 +52,21 @@ class ReportOptions:
     tables: Annotated[
         bool, option("--tables", "Also write whole tables, which the page cuts, as parquet.")
     ] = False
+    judges: Annotated[
+        str | None,
+        option(
+            "--judges NAME,...|models",
+            "Report on judges, such as language models, beside people; see wisecrowd judges.",
+        ),
+    ] = None
+    epsilon: Annotated[
+        float | None,
+        option("--epsilon NUMBER", "Advantage of a judge over a person (default: 0.1)."),
+    ] = None
+    cluster: Annotated[
+        str | None,
+        option("--cluster COLUMN", "Column that tasks have in common, such as their text."),
+    ] = None
     cost: Annotated[
         str | None, option("--cost NUMBER|COLUMN", "Cost of a label: a number, or its column.")
     ] = None
@@ -71,7 +86,7 @@ def report(context: typer.Context, files: shared.Files, asked: ReportOptions) ->
     """Write a report on a crowd as one HTML file.
 
     The file needs no network. It shows accuracy, next steps, workers, hard tasks, collusion and
-    more.
+    more. With --judges it compares judges with people instead.
     """
     from wisecrowd.cli.run import report as run
 

@@ -202,7 +202,7 @@ def _show(
             give_json(lambda: found | {"notes": notes.said}, document, manifest, notes)
     if table is None and not as_json:
         names = HEADINGS | dict(headings or {})
-        rows = [[names[name], value] for name, value in scores.items()]
+        rows = [[names.get(name, name.replace("_", " ")), value] for name, value in scores.items()]
         print_text(text_table(["score", "value"], rows) + "\n")
     if not as_json:
         for name, one in (by_attribute or {}).items():

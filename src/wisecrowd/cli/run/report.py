@@ -12,6 +12,7 @@ from wisecrowd.cli.options.report import DEFAULT, ReportOptions
 from wisecrowd.cli.run.check import read_list
 from wisecrowd.cli.run.groups import with_groups
 from wisecrowd.cli.run.inputs import KnownFile, describe_run, known_answers, read_gold, read_labels
+from wisecrowd.cli.run.judges_report import report_judges
 from wisecrowd.cli.run.outputs import (
     check_outputs,
     give_json,
@@ -47,6 +48,12 @@ FOUND = 1  # the exit code of --fail-on
 
 def report(context: typer.Context, files: list[str], asked: ReportOptions) -> None:
     """Run ``wisecrowd report``."""
+    if asked.judges is not None:
+        report_judges(context, files, asked)
+        return
+    for option, value in (("--epsilon", asked.epsilon), ("--cluster", asked.cluster)):
+        if value is not None:
+            raise ParameterError(f"{option} is about judges; add --judges, or leave it out.")
     reading, seed = asked.reading, asked.running.seed
     if asked.fail_on is not None:
         check_severity("--fail-on", asked.fail_on)
