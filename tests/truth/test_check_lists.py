@@ -165,6 +165,12 @@ def test_what_cannot_be_planned_is_refused(made, options, error):
 def test_a_fit_of_other_tasks_or_with_gold_is_refused(made, fit):
     with pytest.raises(DataError, match="other tasks"):
         check_list(made.labels[np.arange(100)], fit=fit)
+    more = CrowdLabels.from_arrays(
+        np.append(made.labels.task, [0, 1]), np.append(made.labels.worker, [99, 99]),
+        np.append(made.labels.label, [0, 1]),
+    )  # fmt: skip
+    with pytest.raises(DataError, match="answers of the person among them"):
+        check_list(made.labels, fit=DawidSkene().fit(more))
     with pytest.raises(ParameterError, match="seen gold"):
         check_list(made.labels, fit=DawidSkene().fit(made.labels, gold={0: made.truth[0]}))
 

@@ -43,7 +43,7 @@ def fit_blind(data: Annotations, fit: Any = None) -> Any:
     ParameterError
         If the fit has seen gold.
     DataError
-        If it is one of other tasks or classes.
+        If it is one of other tasks, classes or labels, such as with those of the person.
     """
     if fit is None:
         return get_method(kind_of(data).default_method)()._fit_without_checks(data)
@@ -53,6 +53,12 @@ def fit_blind(data: Annotations, fit: Any = None) -> Any:
     same = np.array_equal(fit.tasks_, data.tasks)
     if hasattr(fit, "classes_") and hasattr(data, "classes"):
         same = same and np.array_equal(fit.classes_, data.classes)
+    counts = getattr(fit, "labels_per_task_", data.labels_per_task)
+    if same and not np.array_equal(counts, data.labels_per_task):
+        raise DataError(
+            "The fit has other numbers of labels than these, perhaps with the answers of the "
+            "person among them; give the fit of these labels."
+        )
     if not same:
         raise DataError(
             "The fit has other tasks or classes than the labels; give the fit of these labels."
