@@ -47,6 +47,7 @@ GROUPS = {
     ),
     "truth": (
         "honest_agreement",
+        "honest_check",
         "honest_judges",
     ),
     "kinds": (

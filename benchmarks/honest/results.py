@@ -20,7 +20,7 @@ from benchmarks.accuracy.auto import tiny_crowds
 from benchmarks.accuracy.real_data import data_folder, read_set, tie_credit
 from benchmarks.honest.workers_by_gold import SETS
 from benchmarks.rows import Row, random_crowd
-from wisecrowd.kinds.classes.audit.confidence import post_stratify
+from wisecrowd.truth.stratified import post_stratify
 
 N_CHECKED = 60
 N_DRAWS = 200

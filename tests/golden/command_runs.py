@@ -89,6 +89,21 @@ CASES: dict[str, dict[str, list[str]]] = {
         "parts": ["audit crowd.csv --part agreement --part clones --part groups --json"],
         "refused": ["audit crowd.csv --part nonsense", "audit crowd.csv --prune clones"],
     },
+    "check": {
+        "list": ["check crowd.csv -n 30 -m one-coin"],
+        "looks": ["check crowd.csv -n 40 --looks 20 -m one-coin -o check.csv --json"],
+        "project": ["check crowd.csv -n 30 -m one-coin -o check.json"],
+        "known answers": [
+            "check crowd.csv --checked truth.csv -m one-coin",
+            "check crowd.csv --checked truth.csv -m one-coin --json --floor 1",
+        ],
+        "refused": [
+            "check crowd.csv --checked features.csv",
+            "check crowd.csv --floor 0.9",
+            "check crowd.csv --looks many",
+            "check wide.csv --wide --task item -o wide.csv",
+        ],
+    },
     "compare": {
         "with truth": [
             "compare crowd.csv --truth truth.csv --methods"

@@ -13,6 +13,7 @@ from wisecrowd.cli.options.aggregate import aggregate
 from wisecrowd.cli.options.agreement import agreement
 from wisecrowd.cli.options.audit import audit
 from wisecrowd.cli.options.campaigns import loop, next_queries, pull, push, replay, watch
+from wisecrowd.cli.options.check import check
 from wisecrowd.cli.options.evaluate import compare, evaluate
 from wisecrowd.cli.options.files import convert, inspect, pack
 from wisecrowd.cli.options.judges import judges
@@ -21,8 +22,8 @@ from wisecrowd.cli.options.simulate import simulate
 from wisecrowd.cli.options.train import predict, train
 
 COMMANDS = (
-    aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, judges,
-    agreement, train, predict, next_queries, replay, loop, pack, spark_script, versions,
+    aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, check,
+    judges, agreement, train, predict, next_queries, replay, loop, pack, spark_script, versions,
 )  # fmt: skip
 # Commands of two words, with the help of the first one.
 GROUPS = {

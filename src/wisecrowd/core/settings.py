@@ -18,6 +18,9 @@ class Settings:
     for_shell : bool
         Messages name options as the command line spells them
         (:mod:`wisecrowd.core.messages.option_spelling`).
+    shown_files : str
+        The files of labels and the options to read them, as the shell takes them
+        (:mod:`wisecrowd.core.messages.option_spelling`).
     limits : Limits or None
         Maximum size of a decoded file (:mod:`wisecrowd.io.limits`).
     listener : callable or None
@@ -33,6 +36,7 @@ class Settings:
     """
 
     for_shell: bool = False
+    shown_files: str = ""
     limits: Any = None
     listener: Callable[[Any], None] | None = None
     outputs: Any = None

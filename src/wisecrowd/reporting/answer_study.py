@@ -22,6 +22,8 @@ from wisecrowd.reporting.health import bars_of, spread_of
 from wisecrowd.reporting.money import money
 from wisecrowd.reporting.plans import Content, ReportPlan, report_plan
 from wisecrowd.reporting.sections import SECTIONS, nothing
+from wisecrowd.reporting.study import require_alone
+from wisecrowd.truth.measured_accuracy import MeasuredAccuracy, accuracy
 
 FEW_LABELS = 10  # of a worker
 
@@ -42,8 +44,10 @@ class AnswerStudy:
         The data compared with the consensus of the others.
     measured : mapping of str to float, optional
         Scores of a fit without gold against the truth or the gold.
-    known_from : "truth", "gold" or None
+    known_from : "truth", "gold", "check list" or None
     seed : int
+    checked : MeasuredAccuracy, optional
+        What a check list says of the answers.
     """
 
     labels: Any
@@ -54,6 +58,7 @@ class AnswerStudy:
     measured: dict[str, float] | None
     known_from: str | None
     seed: int
+    checked: MeasuredAccuracy | None = None
 
 
 def study_answers(
@@ -63,6 +68,7 @@ def study_answers(
     fit: Any = None,
     gold: Any = None,
     truth: Any = None,
+    checked: Any = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     random_state: int = 0,
 ) -> AnswerStudy:
@@ -77,6 +83,8 @@ def study_answers(
         A fit of these data, reported instead of ``method``.
     gold, truth
         Known answers: the fit uses gold; truth is used only to score it.
+    checked : frame, optional
+        A check list with answers, used instead of truth.
     options : mapping of part of the audit to keywords, optional
     random_state : int
     """
@@ -84,6 +92,8 @@ def study_answers(
         raise ParameterError(
             "gold cannot be used with fit; give truth to score it, or method instead of fit."
         )
+    if checked is not None:
+        require_alone(gold, truth)
     kind = kind_of(data)
     parts = plan_of(data).parts
     check_parts(options, parts)
@@ -100,9 +110,10 @@ def study_answers(
             data, parts, shared, options or {}, skip_on=(NotApplicable, WisecrowdError)
         )
     measured = None if matched is None else scorer.score(blind, matched)
+    by_list = None if checked is None else accuracy(data, checked, fit=blind)
     return AnswerStudy(
         data, reported, kebab_case(type(reported).__name__), found, shared.made("view"), measured,
-        known_from, random_state,
+        known_from, random_state, by_list,
     )  # fmt: skip
 
 

@@ -127,7 +127,8 @@ def _measured(study: Study, tasks: Any, codes: NDArray[Any]) -> float | None:
     known = study.known[tasks]
     if not (known >= 0).any():
         return None
-    return float(np.mean((codes == known)[known >= 0]))
+    weight = study.weight[tasks][known >= 0]
+    return float(np.average((codes == known)[known >= 0], weights=weight))
 
 
 def _more(

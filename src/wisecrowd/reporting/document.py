@@ -25,6 +25,7 @@ from wisecrowd.kinds.classes.columns import as_crowd_labels
 from wisecrowd.reporting import display
 from wisecrowd.reporting.advice import next_steps
 from wisecrowd.reporting.changes import SCHEMA, VERSION, changes_since, require_summary
+from wisecrowd.reporting.check_offer import list_to_check, offered_rows
 from wisecrowd.reporting.health import reproduction
 from wisecrowd.reporting.markdown import markdown_of
 from wisecrowd.reporting.plans import report_plan
@@ -84,8 +85,15 @@ def summary_of(
         if part is None and name in plan.optional:
             continue
         found[name] = part
+        checked = getattr(study, "checked", None)
+        if name == "verdict" and checked is not None:
+            part["checked"] = {"text": " ".join([checked.sentence, *checked.notes]),
+                               **{one: plain(values)[0] for one, values
+                                  in checked.tables()["accuracy"].items()}}  # fmt: skip
         if name == "verdict":
             found["next"] = next_steps(study, files, reading)
+    if study.known_from is None and (offered := list_to_check(study, files, reading)):
+        found["check"] = offered
     found["reproduce"] = reproduction(study, manifest, files, study.seed)
     kind = kind_of(study.labels)
     if not kind.usual:
@@ -193,6 +201,7 @@ def report(
     fit: Any = None,
     gold: Any = None,
     truth: Any = None,
+    checked: Any = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     title: str | None = None,
     random_state: int = 0,
@@ -225,6 +234,9 @@ def report(
         Known classes, which the fit uses; its accuracy without them is shown too.
     truth : as gold
         Known classes that are used only to score the fit.
+    checked : frame, optional
+        A check list with the answers of a person, used instead of truth: see
+        :func:`wisecrowd.truth.check_list`. Without any known answers the page offers such a list.
     options : mapping of part of the audit to keywords, optional
         For instance ``{"group-gaps": {"positive": "yes"}}``, the class whose rates by group of
         tasks the page shows if the tasks have attributes.
@@ -260,8 +272,8 @@ def report(
         require_summary(against, "against")
     check_task_url(task_url)
     study = study_of(
-        labels, method=method, fit=fit, gold=gold, truth=truth, options=options,
-        random_state=random_state,
+        labels, method=method, fit=fit, gold=gold, truth=truth, checked=checked,
+        options=options, random_state=random_state,
     )  # fmt: skip
     withheld = Withheld.below(study.labels, withhold_below) if withhold_below else None
     described = manifest or Manifest.describe(
@@ -327,11 +339,16 @@ def page_of(
     carried = _cut(carried)
     if relabel is not None:
         carried["relabel"] = relabel
+    check = summary.get("check")
+    if check is not None:
+        carried["check"] = offered_rows(check)
     style, script = _source("style.css"), _source("script.js")
     page: str = environment.get_template("page.html.jinja").render(
         summary=summary,
         sections=sections,
         tables=tables or {},
+        to_check=0 if check is None else check["n"],
+        check_command="" if check is None else check["command"],
         style=_raw(style),
         script=_raw(script),
         policy=content_policy(style, script),

@@ -13,9 +13,11 @@ from wisecrowd.kinds.classes.methods.auto import Auto
 from wisecrowd.reporting.plans import report_plan
 from wisecrowd.reporting.study import Study, codes_of
 from wisecrowd.reporting.verdict import wilson
+from wisecrowd.truth.stratified import stratified_share
 
 SLOW = {"glad": 100_000}  # maximum number of labels to run the method in a report
 N_BINS = 10
+LEVEL = 0.95
 
 
 def methods_compared(study: Study) -> dict[str, Any]:
@@ -82,7 +84,13 @@ def _fitted(name: str, study: Study) -> Any:
 def _accuracy(study: Study, chosen: Any) -> dict[str, float] | None:
     if study.known is None or not len(study.scored):
         return None
-    value = float(np.mean(chosen[study.scored] == study.known[study.scored]))
+    right = chosen[study.scored] == study.known[study.scored]
+    if study.design is not None:
+        stratum, sizes = study.design.stratum[study.scored], study.design.sizes
+        n_right, n = (np.bincount(stratum, one, len(sizes)) for one in (right, right >= 0))
+        found = stratified_share(n_right, n, sizes, LEVEL)
+        return {"value": float(found.value), "low": float(found.low), "high": float(found.high)}
+    value = float(np.mean(right))
     low, high = wilson(value, len(study.scored))
     return {"value": value, "low": low, "high": high}
 

@@ -19,13 +19,16 @@ from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError,
 from wisecrowd.core.kinds import LABELS, get_kind, kind_of
 from wisecrowd.core.part import NotApplicable
 from wisecrowd.core.registry import get_method, kebab_case, names_default
-from wisecrowd.core.types import Codes
+from wisecrowd.core.types import Codes, Floats
 from wisecrowd.kinds.classes.audit.shared import fit_with_law
 from wisecrowd.kinds.classes.columns import as_crowd_labels
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.label_law import LabelLaw, OneCoinLaw
 from wisecrowd.kinds.classes.truth import as_gold, as_truth
 from wisecrowd.truth.anchored_workers import require_blind
+from wisecrowd.truth.blind_fits import checking_of
+from wisecrowd.truth.checked_answers import read_checked
+from wisecrowd.truth.designs import Design
 
 Options = Mapping[str, Mapping[str, Any]]  # keywords of audit parts, by name of the part
 
@@ -62,10 +65,12 @@ class Study:
     audit : Audit
     known : (n_tasks,) codes, optional
         Known classes: -1 where unknown, ``n_classes`` for a class that no label has.
-    known_from : "truth", "gold" or None
+    known_from : "truth", "gold", "check list" or None
     seed : int
     effort : mapping
         Options of the audit.
+    design : Design, optional
+        How the tasks with known classes were drawn, if a check list says it.
     """
 
     labels: CrowdLabels
@@ -79,6 +84,7 @@ class Study:
     known_from: str | None
     seed: int
     effort: Options
+    design: Design | None = None
 
     @cached_property
     def chosen(self) -> Codes:
@@ -103,6 +109,12 @@ class Study:
         if self.known is None:
             return np.array([], dtype=bool)
         return np.asarray(self.blind_chosen[self.scored] == self.known[self.scored])
+
+    @cached_property
+    def weight(self) -> Floats:
+        """Number of tasks (n_tasks,) that each one with a known class stands for, relatively."""
+        n_tasks = self.labels.n_tasks
+        return np.ones(n_tasks) if self.design is None else self.design.weights()
 
     @cached_property
     def law(self) -> LabelLaw:
@@ -145,6 +157,7 @@ def study_crowd(
     fit: Any = None,
     gold: Any = None,
     truth: Any = None,
+    checked: Any = None,
     options: Options | None = None,
     random_state: int = 0,
 ) -> Study:
@@ -159,6 +172,8 @@ def study_crowd(
         A fit of these labels, reported instead of ``method``.
     gold, truth
         Known classes: the fit uses gold; truth is used only to score it.
+    checked : frame, optional
+        A check list with answers, used instead of truth.
     options : mapping of part of the audit to keywords, optional
     random_state : int
     """
@@ -167,6 +182,11 @@ def study_crowd(
             "gold cannot be used with fit; give truth to score it, or method instead of fit."
         )
     crowd = as_crowd_labels(labels)
+    given = None
+    if checked is not None:
+        require_alone(gold, truth)
+        given = read_checked(checked, crowd, checking_of(crowd))
+        truth = given.answers
     asked = options or {}
     check_parts(asked, plan_of(crowd).parts)
     check_group_options(crowd, **asked.get("group-gaps", {}))
@@ -174,7 +194,7 @@ def study_crowd(
         method = kind_of(crowd).default_method
     gold_codes = as_gold(gold, crowd)
     known = None if truth is None else as_truth(truth, crowd)
-    known_from = None if truth is None else "truth"
+    known_from = None if truth is None else "truth" if checked is None else "check list"
     if known is None and gold_codes is not None:
         known, known_from = gold_codes, "gold"
     with warnings.catch_warnings():
@@ -193,14 +213,30 @@ def study_crowd(
         members = tuple(member for one in made for member in _members(one))
         usable = _as_gold_array(known, crowd)
         own: dict[str, Any] = {name: {"fit": blind} for name in OF_RESULTS}
-        if truth is not None:
+        design = None
+        if given is not None:
+            own["confidence"] = own["confidence"] | {"checked": checked}
+            assert known is not None
+            answered = (known >= 0) & (crowd.labels_per_task > 0)
+            design = given.design.strata_of(answered) if given.listed else None
+            if design is not None:
+                own["workers"] = own["workers"] | {"weight": design.weights()}
+        elif truth is not None:
             own["confidence"] = own["confidence"] | {"truth": truth}
         common = Shared(crowd, usable, shared, random_state)
         audit = _audit(common, crowd, _merged(effort, own))
     return Study(
         crowd, reported, blind, name, shared, members, audit, known, known_from, random_state,
-        effort,
+        effort, design,
     )  # fmt: skip
+
+
+def require_alone(gold: Any, truth: Any) -> None:
+    """Refuse other known answers beside a check list."""
+    if gold is not None or truth is not None:
+        raise ParameterError(
+            "A check list cannot be used with gold or truth; give one of them at a time."
+        )
 
 
 def _unfitted(method: str | Aggregator) -> Aggregator:

@@ -11,16 +11,19 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.model_workers import only_models
+from wisecrowd.core.registry import names_default
 from wisecrowd.kinds.classes.audit.confidence import (
     Confidence,
     claim_in_context,
     measure_confidence,
-    measured_sentence,
 )
 from wisecrowd.reporting.plans import report_plan
 from wisecrowd.reporting.study import Study
+from wisecrowd.truth.sentences import measured_sentence
 
 MOST_AFFECTED = 12  # maximum number of ids that a finding names
+
+CHECK = "check {file} -n 60{chosen} -o check.csv"
 
 # Finding → its remedy, as arguments of `wisecrowd`; {file} is the file of annotations.
 COMMANDS = {
@@ -57,11 +60,11 @@ COMMANDS = {
     "agreement-below-chance": "aggregate {file} -m dawid-skene -o labels.csv",
     "agreement": "audit {file} --part agreement -o audit",
     "accuracy": "aggregate {file} -m {reported} -o labels.csv",
-    "mean-confidence": "report {file} --gold gold.csv -o report.html",
-    "model-workers": "report {file} --gold gold.csv -o report.html",
+    "mean-confidence": CHECK,
+    "model-workers": CHECK,
     "gold-contradicts-model": "audit {file} --gold gold.csv --part workers -o audit",
     "abstention-class": "inspect {first}",
-    "misfit": "report {file} --gold gold.csv -o report.html",
+    "misfit": CHECK,
     "overconfident": "aggregate {file} -m glad -o labels.csv",
     "not-identified": "audit {file} --part identifiability -o audit",
     "unidentified-workers": "audit {file} --part identifiability -o audit",
@@ -86,10 +89,10 @@ CALLS = {
     "drift-upwards": "wc.audit.find_drift(labels).tables()",
     "agreement-at-chance": "wc.audit.find_spammers(labels).tables()",
     "agreement": "wc.audit.measure_agreement(labels).tables()",
-    "mean-confidence": "wc.report(labels, gold=gold)",
-    "model-workers": "wc.report(labels, gold=gold)",
+    "mean-confidence": "wc.truth.check_list(labels, 60)",
+    "model-workers": "wc.truth.check_list(labels, 60)",
     "gold-contradicts-model": "wc.truth.workers(labels, gold).table()",
-    "misfit": "wc.report(labels, gold=gold)",
+    "misfit": "wc.truth.check_list(labels, 60)",
     "overconfident": 'wc.aggregate(labels, "glad")',
     "not-identified": "wc.audit.identifiability_report(labels).tables()",
     "unidentified-workers": "wc.audit.identifiability_report(labels).tables()",
@@ -154,6 +157,7 @@ def _confidence(study: Study) -> dict[str, Any]:
             "text": measured_sentence(
                 part.accuracy, part.low, part.high, part.n_gold, part.n_errors, part.n_tasks
             ),
+            "basis": " ".join(part.caveats),
         }  # fmt: skip
     return {
         "mean_confidence": part.mean_confidence,
@@ -245,7 +249,7 @@ def command_for(
             for worker, moment in (moments or {}).items()]  # fmt: skip
     command = "wisecrowd " + template.format(
         file=" ".join(quoted), first=quoted[0], method=method, reported=reported,
-        drop=" ".join(drop),
+        drop=" ".join(drop), chosen="" if names_default(reported) else f" -m {reported}",
     )  # fmt: skip
     if "{first}" in template:  # wisecrowd inspect needs no reading options
         return command

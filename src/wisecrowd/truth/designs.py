@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.columns import guess, listed
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.gold import as_pairs
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.types import Floats, Longs, Mask
 
 
@@ -32,6 +34,19 @@ class Design:
 
     stratum: Longs
     sizes: Longs
+
+    def weights(self) -> Floats:
+        """Return the number of tasks (n_tasks,) that each drawn one stands for; 1 for others.
+
+        Examples
+        --------
+        >>> Design(np.array([0, 1, 1, -1]), np.array([3, 4])).weights().tolist()
+        [3.0, 2.0, 2.0, 1.0]
+        """
+        drawn = self.stratum >= 0
+        count = np.bincount(self.stratum[drawn], minlength=len(self.sizes))
+        each = self.sizes / np.maximum(count, 1)
+        return np.where(drawn, each[np.maximum(self.stratum, 0)], 1.0)
 
     def strata_of(self, answered: Mask) -> Design:
         """Return the design of those drawn tasks that have an answer.
@@ -72,7 +87,7 @@ def design_of(checked: Any, data: Annotations, known: Mask) -> Design:
     import narwhals as nw
 
     frame = nw.from_native(checked, eager_only=True)
-    codes, _ = as_pairs(checked, data, "checked tasks")
+    codes = lookup(ids_as_in(frame[task_column(checked)].to_list(), data.tasks), data.tasks)
     weight = numbers_in(frame[columns["weight"]].to_list(), "weight")
     named = [str(value) for value in frame[columns["stratum"]].to_list()]
     rows = np.flatnonzero(codes >= 0)
@@ -98,10 +113,40 @@ def design_of(checked: Any, data: Annotations, known: Mask) -> Design:
     return Design(stratum, sizes)
 
 
-def numbers_in(values: list[Any], name: str) -> Floats:
-    """Return a column of positive numbers; those of csv files are texts."""
+def task_column(checked: Any) -> str:
+    """Return the name of the column of tasks of a frame of checked tasks."""
+    names = [
+        str(name) for name in getattr(checked, "column_names", getattr(checked, "columns", ()))
+    ]
+    exact = next((name for name in names if name.lower() == "task"), None)
     try:
-        found = np.array([float(value) for value in values])
+        found = exact or guess("task", names)
+    except DataError as error:
+        raise DataError(f"The checked tasks: {error}") from None
+    if found is None:
+        raise DataError(
+            f"The checked tasks have the columns {listed(names)} and none of tasks; call it task."
+        )
+    return found
+
+
+def ids_as_in(values: list[Any], vocabulary: NDArray[Any]) -> list[Any]:
+    """Return ids with the types of a vocabulary, because csv files turn numbers into texts.
+
+    Examples
+    --------
+    >>> ids_as_in(["7", "x"], np.array([7, 8]))
+    [7, 'x']
+    """
+    by_text = {str(one): one for one in vocabulary.tolist()}
+    known = set(by_text.values())
+    return [one if one in known else by_text.get(str(one), one) for one in values]
+
+
+def numbers_in(values: list[Any], name: str) -> Floats:
+    """Return a column of positive numbers; those of csv files are texts, some with a comma."""
+    try:
+        found = np.array([float(str(value).replace(",", ".")) for value in values])
     except (TypeError, ValueError):
         raise DataError(
             f"The column {name} of the checked tasks has an entry that is no number; keep the "

@@ -26,6 +26,10 @@ class ReportOptions:
     parameter: shared.Parameters = None
     truth: shared.Truth = None
     gold: shared.Gold = None
+    checked: Annotated[
+        str | None,
+        option("--checked FILE", "A check list with answers, which measures the accuracy."),
+    ] = None
     title: Annotated[str | None, option("--title TEXT", "Title of the page.")] = None
     against: Annotated[
         str | None,

@@ -28,6 +28,7 @@ from wisecrowd.cli.terminal import Notes, harmless, indented, text_table
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import check_severity
 from wisecrowd.core.kinds import get_kind
+from wisecrowd.core.messages.option_spelling import reading_files
 from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.part import NotApplicable
 from wisecrowd.engines.threads import set_threads
@@ -57,6 +58,7 @@ def audit(context: typer.Context, files: list[str], asked: AuditOptions) -> None
     kinds = _check_pruning(asked.prune, asked.prune_to)
     _check_names(asked.part, asked.reading.declared_type)
     seed = asked.running.seed or 0
+    context.with_resource(reading_files(files, asked.reading.options()))
     set_threads(asked.running.threads)
     asked.groups.check()
     sources = [*files, *([gold.path] if gold else []), *asked.groups.sources()]

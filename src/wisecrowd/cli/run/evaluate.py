@@ -38,7 +38,6 @@ from wisecrowd.io.formats import format_of
 from wisecrowd.io.sources import find_sources
 from wisecrowd.io.tables import read_frame
 from wisecrowd.kinds import BOXES
-from wisecrowd.kinds.classes.audit.confidence import measured_sentence, post_stratify
 from wisecrowd.kinds.classes.scorer import (
     MatchedTruth,
     label_scores,
@@ -48,6 +47,8 @@ from wisecrowd.storage.atomic import together
 from wisecrowd.storage.manifest import file_sha256, is_own_output, read_manifest
 from wisecrowd.storage.saved_methods import load
 from wisecrowd.truth import score_workers
+from wisecrowd.truth.sentences import measured_sentence
+from wisecrowd.truth.stratified import post_stratify
 
 if TYPE_CHECKING:
     from wisecrowd.storage.manifest import Manifest

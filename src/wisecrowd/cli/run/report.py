@@ -9,6 +9,7 @@ import typer
 
 from wisecrowd.api import type_for
 from wisecrowd.cli.options.report import DEFAULT, ReportOptions
+from wisecrowd.cli.run.check import read_list
 from wisecrowd.cli.run.groups import with_groups
 from wisecrowd.cli.run.inputs import KnownFile, describe_run, known_answers, read_gold, read_labels
 from wisecrowd.cli.run.judges_report import report_judges
@@ -26,6 +27,7 @@ from wisecrowd.cli.terminal import Notes
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import SEVERITIES, check_severity
 from wisecrowd.core.kinds import kind_of
+from wisecrowd.core.messages.option_spelling import reading_files
 from wisecrowd.core.registry import kebab_case
 from wisecrowd.engines.threads import get_threads, set_threads
 from wisecrowd.reporting.changes import read_summary
@@ -59,12 +61,14 @@ def report(context: typer.Context, files: list[str], asked: ReportOptions) -> No
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, reading)
     asked.groups.check()
     known_files = [file.path for file in (truth, gold) if file is not None]
+    known_files += [] if asked.checked is None else [asked.checked]
     known_files += [] if asked.against is None else [asked.against]
     check_task_url(asked.task_url)
     shown_files = [] if asked.tasks is None else [asked.tasks]
     sources = [*files, *known_files, *asked.groups.sources(), *shown_files]
     page, document = _checked_places(asked, sources)
     against = None if asked.against is None else read_summary(asked.against)
+    context.with_resource(reading_files(files, reading.options()))
     set_threads(asked.running.threads)
     model = named_method(context, asked.method, asked.parameter, reading, seed)
     declared = replace(reading, type=type_for(model, reading.declared_type))
@@ -84,6 +88,7 @@ def report(context: typer.Context, files: list[str], asked: ReportOptions) -> No
                 method=model,
                 truth=None if truth is None else known_answers(truth, labels, notes),
                 gold=read_gold(gold, notes),
+                checked=None if asked.checked is None else read_list(asked.checked, reading.label),
                 options=asked.groups.part_options(),
                 title=asked.title,
                 random_state=seed or 0,

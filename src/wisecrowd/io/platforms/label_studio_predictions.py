@@ -103,7 +103,7 @@ def write_predictions(
     sources = [] if source is None else _exports(source, format)
     _require_name(sources, to_name, encoding)
     request = Request({"task": task, "label": label}, encoding)
-    flat = [one for one in sources if _is_flat(one, encoding)]
+    flat = [one for one in sources if is_flat_export(one, encoding)]
     sheets = [_sheet(one, request) for one in flat]
     nested = [one for one in sources if one not in flat]
     control = _control(nested, sheets, sources, label, encoding, result.kind)
@@ -142,7 +142,7 @@ def require_name(
 
 
 def _require_name(sources: list[Source], to_name: str | None, encoding: str) -> None:
-    flat = [one for one in sources if to_name is None and _is_flat(one, encoding)]
+    flat = [one for one in sources if to_name is None and is_flat_export(one, encoding)]
     if flat:
         raise ParameterError(
             f"{flat[0].name} does not say what its control labels, and Label Studio refuses "
@@ -164,7 +164,8 @@ def _exports(source: PathLike | Iterable[PathLike], format: str) -> list[Source]
     return found
 
 
-def _is_flat(source: Source, encoding: str) -> bool:
+def is_flat_export(source: Source, encoding: str) -> bool:
+    """Return whether an export has one row per annotation, and not nested tasks."""
     return is_table(source) or is_flat(next(json_objects(source, encoding), {}))
 
 

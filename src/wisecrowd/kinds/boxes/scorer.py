@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,10 +12,11 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.packed_sort import ragged_places
 from wisecrowd.core.messages.descriptions import Places, describe_rows
 from wisecrowd.core.types import Floats, Mask
+from wisecrowd.inference.checking import Checking, Compared
 from wisecrowd.inference.held_out import HeldOutScore, ScoringPlan, scoring_plan
 from wisecrowd.inference.scorers import NEAR_BEST, Evaluation, ResultFile
 from wisecrowd.kinds.boxes.answers import RegionAnswers
-from wisecrowd.kinds.boxes.container import CrowdRegions
+from wisecrowd.kinds.boxes.container import COORDINATES, CrowdRegions
 from wisecrowd.kinds.boxes.metrics import (
     AT_LEAST,
     BOX_SCORES,
@@ -158,4 +159,30 @@ def evaluate(found: ResultFile, truth: Any, notes: Any) -> Evaluation:
     return Evaluation(box_scores(known.table, table), n_scored, given.n_tasks, "tasks")
 
 
+class BoxChecking(Checking):
+    """F1 of boxes at IoU .5: twice the right ones over all found and all of the person."""
+
+    measure: ClassVar[str] = "box_f1"
+    heading: ClassVar[str] = "F1 of the boxes"
+    columns: ClassVar[tuple[str, ...]] = (*COORDINATES, "label")
+    empty_counts: ClassVar[bool] = True
+
+    def confidence(self, fit: Any, data: CrowdRegions) -> Floats:
+        """Return the mean confidence of the objects of each task; 1 without any."""
+        task = np.repeat(np.arange(data.n_tasks), fit.n_boxes_)
+        total = np.bincount(task, fit.box_confidence_, data.n_tasks)
+        return np.where(fit.n_boxes_ > 0, total / np.maximum(fit.n_boxes_, 1), 1.0)
+
+    def compare(self, fit: Any, data: CrowdRegions, answers: Mapping[Any, Any]) -> Compared:
+        """Compare objects with the boxes of the person by task."""
+        true = known_boxes(answers, data)
+        found = true.part(answers_of(fit).table(classes=true.table.label is not None))
+        right = true.table.task[match_boxes(found, true.table, AT_LEAST[0]).second]
+        top = (2 * np.bincount(right, minlength=data.n_tasks)).astype(np.float64)
+        both = np.concatenate([found.task, true.table.task])
+        bottom = np.bincount(both, minlength=data.n_tasks).astype(np.float64)
+        return Compared(true.known, top, bottom, top < bottom)
+
+
 SCORER = BoxScorer
+CHECKING = BoxChecking

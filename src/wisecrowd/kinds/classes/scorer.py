@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,12 +13,13 @@ from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.result import dense_rows as dense_rows
+from wisecrowd.inference.checking import Checking, Compared
 from wisecrowd.inference.held_out import HeldOutScore, ScoringPlan, scoring_plan
 from wisecrowd.inference.scorers import NEAR_BEST, MakeFit
 from wisecrowd.kinds.classes.columns import complete_order
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.held_out_labels import held_out_score
-from wisecrowd.kinds.classes.truth import known_classes
+from wisecrowd.kinds.classes.truth import as_gold, known_classes
 
 LABEL_SCORES = ("accuracy", "balanced_accuracy", "macro_f1")
 ORDERED_SCORES = ("mean_absolute_error", "quadratic_weighted_kappa")
@@ -174,4 +176,16 @@ def truth_in(file: Any, data: CrowdLabels, notes: Any) -> dict[Any, Any]:
     return dict(zip(data.tasks[truth.rows].tolist(), truth.classes.tolist(), strict=True))
 
 
+class ClassChecking(Checking):
+    """A label is right if it is the class that the person gave."""
+
+    def compare(self, fit: Any, data: CrowdLabels, answers: Mapping[Any, Any]) -> Compared:
+        """Compare labels with classes by task; both must be classes of the data."""
+        codes = as_gold(answers, data, "check list")
+        assert codes is not None
+        right = lookup(fit.labels_, data.classes) == codes
+        return Compared(codes >= 0, right.astype(np.float64), np.ones(data.n_tasks), ~right)
+
+
 SCORER = ClassScorer
+CHECKING = ClassChecking

@@ -16,8 +16,10 @@ from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.kinds.classes.container import CrowdLabels
 
 
-def as_gold(gold: Any, labels: CrowdLabels) -> NDArray[np.int32] | None:
+def as_gold(gold: Any, labels: CrowdLabels, what: str = "gold") -> NDArray[np.int32] | None:
     """Return gold as one class code per task, ``-1`` where unknown; ``None`` without gold.
+
+    Messages call it ``what``.
 
     Examples
     --------
@@ -27,25 +29,26 @@ def as_gold(gold: Any, labels: CrowdLabels) -> NDArray[np.int32] | None:
     """
     if gold is None:
         return None
-    codes, values = as_pairs(gold, labels, "gold")
+    codes, values = as_pairs(gold, labels, what)
+    called = "Gold" if what == "gold" else f"The {what}"
     ids, classes = values if isinstance(values, tuple) else (labels.tasks.tolist(), values)
     present = np.array([not is_missing(x) for x in classes], dtype=bool)
     unknown_task = (codes < 0) & present
     if unknown_task.any():
         task = ids[int(np.argmax(unknown_task))]
         raise DataError(
-            f"Gold names task {task!r}, which has no row in the labels"
-            f"{suggestion(task, labels.tasks)}; remove it from the gold or add the task."
+            f"{called} names task {task!r}, which has no row in the labels"
+            f"{suggestion(task, labels.tasks)}; remove it from the {what} or add the task."
         )
     class_codes = lookup(_whole(classes), labels.classes)
     unknown = (class_codes < 0) & present
     if unknown.any():
         where = int(np.argmax(unknown))
         raise DataError(
-            f"Gold gives task {ids[where]!r} the class {classes[where]!r}"
+            f"{called} gives task {ids[where]!r} the class {classes[where]!r}"
             f"{suggestion(classes[where], labels.classes)}, which is not among the classes "
-            f"({describe_ids(labels.classes)}); "
-            f"declare it with {for_reader('classes=[...]', '--classes A,B,C')} or correct the gold."
+            f"({describe_ids(labels.classes)}); declare it with "
+            f"{for_reader('classes=[...]', '--classes A,B,C')} or correct the {what}."
         )
     result = np.full(labels.n_tasks, -1, dtype=np.int32)
     codes, class_codes = codes[present], class_codes[present]
@@ -53,7 +56,7 @@ def as_gold(gold: Any, labels: CrowdLabels) -> NDArray[np.int32] | None:
     if (result[codes] != class_codes).any():
         where = int(np.argmax(result[codes] != class_codes))
         raise DataError(
-            f"Gold gives task {labels.tasks[codes[where]]!r} two classes, "
+            f"{called} gives task {labels.tasks[codes[where]]!r} two classes, "
             f"{labels.classes[class_codes[where]]!r} and {labels.classes[result[codes[where]]]!r}; "
             "keep one."
         )

@@ -45,6 +45,7 @@ from wisecrowd.inference.held_out import (
 )
 from wisecrowd.inference.scorers import NEAR_BEST, Evaluation, ResultFile, Scores, evaluate_numbers
 from wisecrowd.kinds.numbers.answers import TWO_SIDED_95, NumberPrior, known_numbers
+from wisecrowd.kinds.numbers.checking import CHECKING as CHECKING
 from wisecrowd.kinds.numbers.container import CrowdNumbers
 from wisecrowd.kinds.numbers.held_out import fit_number_judge, log_student, score_hidden_numbers
 from wisecrowd.kinds.numbers.metrics import (

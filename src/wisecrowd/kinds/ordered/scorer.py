@@ -12,6 +12,7 @@ from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.kinds.classes.columns import complete_order
+from wisecrowd.kinds.classes.scorer import CHECKING as CHECKING
 from wisecrowd.kinds.classes.scorer import (
     ORDERED_SCORES,
     ClassScorer,

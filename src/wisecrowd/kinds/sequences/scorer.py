@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.types import Floats
+from wisecrowd.inference.checking import Checking, Compared
 from wisecrowd.inference.held_out import HeldOutScore, ScoringPlan, scoring_plan
 from wisecrowd.inference.scorers import NEAR_BEST, Evaluation, MakeFit, ResultFile
 from wisecrowd.kinds.classes.families.held_out_labels import score_hidden_labels
 from wisecrowd.kinds.sequences.answers import known_tags
 from wisecrowd.kinds.sequences.container import CrowdSequences
-from wisecrowd.kinds.sequences.metrics import span_scores, span_table_scores
+from wisecrowd.kinds.sequences.metrics import (
+    EXACT,
+    compare_spans,
+    span_scores,
+    span_table_scores,
+)
 from wisecrowd.kinds.sequences.tag_scheme import TagScheme
 
 
@@ -159,4 +166,32 @@ def spans_in(file: ResultFile) -> set[Span]:
     }
 
 
+class SpanChecking(Checking):
+    """F1 of spans: twice the right ones over all found and all of the person."""
+
+    measure: ClassVar[str] = "span_f1"
+    heading: ClassVar[str] = "F1 of the spans"
+
+    def confidence(self, fit: Any, data: CrowdSequences) -> Floats:
+        """Return the mean confidence of the tokens of each task."""
+        return np.asarray(fit.token_confidence_, dtype=np.float64)
+
+    def compare(self, fit: Any, data: CrowdSequences, answers: Mapping[Any, Any]) -> Compared:
+        """Compare spans with those of the person's tags by task."""
+        true, pointer = known_tags(answers, data, "check list"), data.token_pointer
+        task = np.repeat(np.arange(data.n_tasks), np.diff(pointer))
+        known = np.bincount(task, true >= 0, data.n_tasks) > 0
+        rows = known[task]
+        length = np.where(known, np.diff(pointer), 0)
+        ends = np.append(0, np.cumsum(length))
+        wanted = data.tag_scheme.spans(true[rows], ends)
+        found = data.tag_scheme.spans(fit.path_[rows], ends)
+        right = compare_spans(found, wanted, length) == EXACT
+        top = (2 * np.bincount(found.sequence[right], minlength=data.n_tasks)).astype(np.float64)
+        both = np.concatenate([found.sequence, wanted.sequence])
+        bottom = np.bincount(both, minlength=data.n_tasks).astype(np.float64)
+        return Compared(known, top, bottom, top < bottom)
+
+
 SCORER = SequenceScorer
+CHECKING = SpanChecking

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.types import Floats, Mask
+from wisecrowd.inference.checking import Checking, Compared
 from wisecrowd.inference.held_out import HeldOutScore, ScoringPlan, scoring_plan
 from wisecrowd.inference.scorers import NEAR_BEST, Evaluation, MakeFit, ResultFile
 from wisecrowd.kinds.texts.container import CrowdTexts, known_texts
@@ -130,4 +131,23 @@ def texts_of_tasks(file: ResultFile) -> dict[Any, tuple[str, float]]:
     return found
 
 
+class TextChecking(Checking):
+    """Word error rate: edits over the words of the person's texts."""
+
+    measure: ClassVar[str] = "word_error_rate"
+    heading: ClassVar[str] = "word error rate"
+    best: ClassVar[float] = 0.0
+    columns: ClassVar[tuple[str, ...]] = ("text",)
+    empty_counts: ClassVar[bool] = True
+
+    def compare(self, fit: Any, data: CrowdTexts, answers: Mapping[Any, Any]) -> Compared:
+        """Compare texts with those of the person by task."""
+        true = known_texts(answers, data)
+        known = np.array([one is not None for one in true.tolist()])
+        edits, words = np.zeros(data.n_tasks), np.zeros(data.n_tasks)
+        edits[known], words[known], _ = edit_counts(true[known], fit.texts_[known], TextRules())
+        return Compared(known, edits, words, edits > 0)
+
+
 SCORER = TextScorer
+CHECKING = TextChecking

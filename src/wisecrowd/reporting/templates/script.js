@@ -167,13 +167,14 @@
     });
   });
   const quoted = (text) => (/[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text);
-  all("[data-relabel]").forEach((button) => button.addEventListener("click", () => {
-    const rows = JSON.parse(one("#summary").textContent).relabel;
-    const csv = rows.map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
-    link.download = "relabel.csv";
-    link.click();
-    URL.revokeObjectURL(link.href);
-  }));
+  ["relabel", "check"].forEach((name) => all(`[data-${name}]`).forEach((button) =>
+    button.addEventListener("click", () => {
+      const rows = JSON.parse(one("#summary").textContent)[name];
+      const csv = rows.map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
+      link.download = `${name}.csv`;
+      link.click();
+      URL.revokeObjectURL(link.href);
+    })));
 })();

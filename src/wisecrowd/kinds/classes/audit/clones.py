@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.descriptions import describe_ids
-from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.messages.option_spelling import check_remedy, for_reader
 from wisecrowd.core.model_workers import only_models
 from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.part import Part, Table
@@ -382,8 +382,7 @@ class ModelCrowd(Part):
                 "sets six of them counted as 1.6 to 3 independent workers. In six published sets "
                 "labelled by language models only, the share right was 6 to 44 points lower than "
                 "the confidence.",
-                "Let a person answer about 60 tasks, and give these answers: "
-                + for_reader("gold=.", "--gold GOLD.csv."),
+                "Let a person answer about 60 tasks: " + check_remedy(),
             )
         ]  # fmt: skip
 

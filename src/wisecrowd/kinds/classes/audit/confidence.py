@@ -10,25 +10,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.messages.option_spelling import check_remedy
 from wisecrowd.core.model_workers import only_models
 from wisecrowd.core.parameter_checks import as_generator, check_number
 from wisecrowd.core.part import Part, Table
-from wisecrowd.core.types import Floats
 from wisecrowd.kinds.classes.audit.shared import fit_or_default, measure_misfit
 from wisecrowd.kinds.classes.columns import as_crowd_labels
 from wisecrowd.kinds.classes.truth import as_gold, as_truth
 from wisecrowd.truth.anchored_workers import require_blind
+from wisecrowd.truth.measured_accuracy import MeasuredAccuracy, accuracy
+from wisecrowd.truth.sentences import measured_sentence
+from wisecrowd.truth.stratified import post_stratify
 
-GOLD_PER_STRATUM = 20  # minimum gold for a meaningful stratum
-MOST_STRATA = 5
 SUSPICIOUS = 3.0  # standard deviations beyond which labels of a task err together
 OVERCONFIDENT = 0.02  # minimum difference from gold to report
+AT_RANDOM = "This is valid if the checked tasks were drawn at random."
 TO_CHECK = 60  # tasks whose check shows the accuracy to about 8 points
 # Published crowds of people with known truth: from and to a mean confidence, their number, and the
 # lowest and the highest share of right results among them.
@@ -38,107 +38,6 @@ PUBLISHED = (
     (0.85, 0.90, 20, 0.59, 0.95),
     (0.90, 0.95, 9, 0.70, 0.94),
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Stratified:
-    """Accuracy on all tasks, estimated from gold on some: value, interval and strata."""
-
-    value: float
-    low: float
-    high: float
-    table: dict[str, NDArray[Any]]
-
-
-def post_stratify(
-    sure: Floats, right: NDArray[np.bool_], known: NDArray[np.bool_], confidence: float
-) -> Stratified:
-    r"""Estimate the share of correct labels from tasks with gold, in strata of confidence.
-
-    .. math:: \hat A = \sum_h \frac{N_h}{N} \frac{x_h}{n_h}, \qquad
-        V = \sum_h \Big(\frac{N_h}{N}\Big)^2 \Big(1 - \frac{n_h}{N_h}\Big)
-            \frac{\tilde p_h (1 - \tilde p_h)}{n_h}
-
-    where :math:`x_h` of the :math:`n_h` gold tasks among the :math:`N_h` tasks of stratum h are
-    correct, and :math:`\tilde p_h = (x_h + 1) / (n_h + 2)`. The interval is Wilson's for the number
-    of gold tasks that has this variance. Gold tasks may therefore differ from the others in
-    confidence.
-
-    Parameters
-    ----------
-    sure : (n_tasks,)
-        Probability of the aggregated label.
-    right : (n_tasks,) bool
-        Whether the label is correct; used only where ``known``.
-    known : (n_tasks,) bool
-        Mask of tasks with gold, at least one.
-    confidence : float
-
-    References
-    ----------
-    D. Holt, T. M. F. Smith (1979). Post stratification. Journal of the Royal Statistical Society A
-    142(1), 33-46.
-
-    Examples
-    --------
-    >>> sure = np.repeat([0.6, 0.9], [500, 500])
-    >>> known = np.arange(1000) % 20 == 0
-    >>> found = post_stratify(sure, np.arange(1000) % 200 > 20, known, 0.95)
-    >>> round(found.value, 3), found.table["n_gold"].tolist()
-    (0.8, [25, 25])
-    """
-    edges = _edges(sure[known])
-    stratum = np.searchsorted(edges, sure, side="right")
-    size = len(edges) + 1
-    n_tasks = np.bincount(stratum, minlength=size)
-    n_gold = np.bincount(stratum[known], minlength=size)
-    correct = np.bincount(stratum[known & right], minlength=size)
-    share = n_tasks / len(sure)
-    accuracy = correct / n_gold
-    smooth = (correct + 1) / (n_gold + 2)
-    unseen = 1 - n_gold / n_tasks
-    variance = float((share**2 * unseen * smooth * (1 - smooth) / n_gold).sum())
-    value, middle = float(share @ accuracy), float(share @ smooth)
-    low, high = _wilson(value, middle * (1 - middle), variance, confidence)
-    return Stratified(
-        value,
-        max(low, correct.sum() / len(sure)),  # known labels limit the interval
-        min(high, 1 - (n_gold - correct).sum() / len(sure)),
-        {
-            "confidence_from": np.concatenate([[sure.min()], edges]),
-            "confidence_to": np.concatenate([edges, [sure.max()]]),
-            "n_tasks": n_tasks,
-            "n_gold": n_gold,
-            "accuracy": accuracy,
-        },
-    )
-
-
-def _edges(sure: Floats) -> Floats:
-    """Return limits of the confidence that divide gold evenly; every stratum has some gold."""
-    n_strata = min(max(len(sure) // GOLD_PER_STRATUM, 1), MOST_STRATA)
-    distinct = np.unique(sure)
-    if n_strata == 1 or len(distinct) == 1:
-        return np.empty(0)
-    edges = np.quantile(sure, np.arange(1, n_strata) / n_strata, method="inverted_cdf")
-    return np.unique(
-        np.maximum(edges, distinct[1])
-    )  # every stratum begins with gold, including the first
-
-
-def _wilson(
-    value: float, one_variance: float, variance: float, confidence: float
-) -> tuple[float, float]:
-    """Return Wilson's interval of a share with a variance, where one task has ``one_variance``."""
-    from scipy.special import ndtri
-
-    if variance <= 0:
-        return value, value  # every task has gold
-    n = one_variance / variance
-    z = float(ndtri((1 + confidence) / 2))
-    centre = (value + z**2 / (2 * n)) / (1 + z**2 / n)
-    reach = z / (1 + z**2 / n) * np.sqrt(value * (1 - value) / n + z**2 / (4 * n**2))
-    return float(centre - reach), float(centre + reach)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +75,12 @@ class Confidence(Part):
     high: float
     strata: Table
     _only_models: bool = False
+    _caveats: tuple[str, ...] = (AT_RANDOM,)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Sentences on when the measured share is valid."""
+        return self._caveats
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain data for JSON; nothing on accuracy without gold."""
@@ -203,8 +108,8 @@ class Confidence(Part):
             "mean-confidence", "info", self.mean_confidence, (),
             f"Mean confidence {self.mean_confidence:.0%}. "
             + claim_in_context(self.mean_confidence, models=self._only_models),
-            f"Let a person answer {TO_CHECK} tasks drawn at random (about ±8 points), and give "
-            "them as gold: " + for_reader("gold={task: label, ...}.", "--gold FILE."),
+            f"To measure yours, let a person answer {TO_CHECK} tasks (about ±8 points): "
+            + check_remedy(TO_CHECK),
         )  # fmt: skip
 
     def _misfit(self) -> list[Finding]:
@@ -217,8 +122,7 @@ class Confidence(Part):
                 f"independent workers would ({self.misfit:.1f} standard deviations): tasks differ "
                 "in difficulty, or workers depend on each other. Confidence is then often too "
                 "high.",
-                f"Known answers of {TO_CHECK} tasks drawn at random show it: "
-                + for_reader("gold={task: label, ...}.", "--gold FILE."),
+                f"Let a person answer {TO_CHECK} tasks, which shows it: " + check_remedy(TO_CHECK),
             )
         ]  # fmt: skip
 
@@ -228,8 +132,8 @@ class Confidence(Part):
         )
         return Finding(
             "accuracy", "info", self.accuracy, (),
-            f"{said} Their mean confidence is {self.mean_confidence:.0%}. This is valid if the "
-            "checked tasks were drawn at random.",
+            " ".join([said, f"Their mean confidence is {self.mean_confidence:.0%}.",
+                      *self._caveats]),
             "Collect more labels for the least certain tasks if this is too low.",
         )  # fmt: skip
 
@@ -279,40 +183,6 @@ def claim_in_context(mean_confidence: float, *, models: bool = False) -> str:
     return said + "Too few published crowds are alike."
 
 
-def measured_sentence(
-    accuracy: float, low: float, high: float, n_checked: int, n_errors: int, n_tasks: int
-) -> str:
-    """Return a measured share in whole per cent: its interval rounded outwards, never 100%.
-
-    Examples
-    --------
-    >>> measured_sentence(0.843, 0.762, 0.898, 60, 9, 800)
-    '84% of the labels are right (76 to 90%; 60 tasks checked).'
-    >>> measured_sentence(1.0, 0.9398, 1.0, 60, 0, 800)
-    'No error in 60 checked tasks: at least 93% of the labels are right.'
-    >>> measured_sentence(0.843, 0.843, 0.843, 800, 126, 800)
-    '84% of the labels are right (all 800 tasks checked).'
-    """
-    checked = f"{n_checked} task{'s' if n_checked != 1 else ''} checked"
-    if n_checked >= n_tasks:
-        shown = f"{_whole(accuracy)}%" if n_errors else "All"
-        return f"{shown} of the labels are right (all {checked})."
-    floor, ceiling = math.floor(100 * low + 1e-9), math.ceil(100 * high - 1e-9)
-    if not n_errors:
-        return (
-            f"No error in {n_checked} checked task{'s' if n_checked != 1 else ''}: at least "
-            f"{floor}% of the labels are right."
-        )
-    reach = f"at least {floor}%" if ceiling >= 100 else f"{floor} to {ceiling}%"
-    reach = f"at most {ceiling}%" if floor <= 0 < ceiling < 100 else reach
-    return f"{_whole(accuracy)}% of the labels are right ({reach}; {checked})."
-
-
-def _whole(share: float) -> int:
-    """Return a share in whole per cent; 100 only if all are right."""
-    return 100 if share >= 1 else min(round(100 * share), 99)
-
-
 def measure_confidence(
     labels: Any,
     *,
@@ -320,6 +190,7 @@ def measure_confidence(
     truth: Any = None,
     fit: Any = None,
     source: Any = None,
+    checked: Any = None,
     level: float = 0.95,
     random_state: Any = 0,
 ) -> Confidence:
@@ -328,7 +199,8 @@ def measure_confidence(
     Labels alone do not tell how many results are right: in published crowds, the mean confidence
     was 11 points too high on average, and between 7 points too low and 39 too high. With gold, the
     share of right results is post-stratified by confidence: see
-    :func:`post_stratify`. It is valid if the tasks with gold were drawn at random.
+    :func:`wisecrowd.truth.stratified.post_stratify`. It is valid if the tasks with gold were drawn
+    at random.
 
     Parameters
     ----------
@@ -341,6 +213,8 @@ def measure_confidence(
         Method whose results are assessed; it must not have seen the gold. Default: Auto.
     source : fitted method, optional
         A fit of these labels that is used if ``fit`` is not given.
+    checked : frame, optional
+        A check list with answers, used instead of gold: see :func:`wisecrowd.truth.accuracy`.
     level : float, default 0.95
         Nominal coverage of the interval.
     random_state : int, Generator or None
@@ -367,6 +241,8 @@ def measure_confidence(
             f"The fit is of {len(model.labels_)} tasks and the labels are of {known.n_tasks}; "
             "give the fit of these labels."
         )
+    if checked is not None:
+        return _by_check_list(accuracy(known, checked, fit=model, level=level))
     sure = np.asarray(model.confidence_, dtype=np.float64)[labelled]
     codes = as_gold(gold, known) if truth is None else as_truth(truth, known)
     n_tasks, mean = int(labelled.sum()), float(sure.mean())
@@ -391,3 +267,13 @@ def measure_confidence(
         high=float(np.clip(share.high, 0, 1)),
         strata=share.table,
     )
+
+
+def _by_check_list(found: MeasuredAccuracy) -> Confidence:
+    """Return what a check list measured, in the form of this part."""
+    strata = {name: values for name, values in found.strata.items() if name != "n_right"}
+    strata = {"n_gold" if name == "n_checked" else name: one for name, one in strata.items()}
+    return Confidence(
+        found.n_tasks, found.n, found.mean_confidence, np.nan, found.level, found.n_errors,
+        found.value, found.low, found.high, strata, _caveats=found.notes,
+    )  # fmt: skip

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.arrow import as_frame
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.part import NotApplicable, Part, Table
+from wisecrowd.core.types import Floats
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.truth import as_gold
 from wisecrowd.truth.anchored_workers import WorkerAccuracies, workers
@@ -52,7 +54,11 @@ class JudgedWorkers(Part):
 
 
 def judge_workers(
-    labels: CrowdLabels, *, gold: Any = None, fit: Aggregator | None = None
+    labels: CrowdLabels,
+    *,
+    gold: Any = None,
+    fit: Aggregator | None = None,
+    weight: Floats | None = None,
 ) -> JudgedWorkers:
     """Judge workers by tasks with gold, which a fit without gold extends to all of their labels.
 
@@ -63,6 +69,9 @@ def judge_workers(
         Known classes of tasks drawn at random, 10 or more.
     fit : fitted method, optional
         A fit of these labels without gold; by default one of the default method.
+    weight : (n_tasks,), optional
+        Number of tasks that each one with gold stands for, where not all were as likely to be
+        drawn.
 
     Examples
     --------
@@ -78,8 +87,12 @@ def judge_workers(
             "there are no known answers; give gold, "
             + for_reader("gold={task: label, ...}.", "--gold FILE.")
         )
-    checked = labels.classes.astype(object)[np.maximum(known, 0)]
+    checked: Any = labels.classes.astype(object)[np.maximum(known, 0)]
     checked[known < 0] = None
+    if weight is not None:
+        rows = np.flatnonzero(known >= 0)
+        columns = {"task": labels.tasks[rows], "label": checked[rows], "weight": weight[rows]}
+        checked = as_frame(columns, "pyarrow")
     found = workers(labels, checked, fit=fit)
     if found.note:
         raise NotApplicable(found.note)
