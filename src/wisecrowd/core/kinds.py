@@ -194,7 +194,7 @@ class Kind:
 
     def part(self, name: str) -> ModuleType | None:
         """Return a module of the kind's package, such as "report"; None if there is none."""
-        return _part(self.package, name) if self.has_part(name) else None
+        return importlib.import_module(f"{self.package}.{name}") if self.has_part(name) else None
 
     def method_modules(self) -> dict[str, str]:
         """Return the module of every method that takes this kind, by class name."""
@@ -202,25 +202,20 @@ class Kind:
 
     def example_crowd(self, make: Any, seed: int = 0) -> Any:
         """Return a small crowd for fitting a method."""
-        example = self.example or _part(self.package, "example").example
+        example = self.example or importlib.import_module(f"{self.package}.example").example
         return example(make, seed)
 
     def all_symmetries(self) -> tuple[Symmetry, ...]:
         """Return the symmetries that hold for every method of this kind."""
         if not self.package:
             return self.symmetries
-        found: tuple[Symmetry, ...] = _part(self.package, "example").SYMMETRIES
+        found: tuple[Symmetry, ...] = importlib.import_module(f"{self.package}.example").SYMMETRIES
         return found
-
-
-def _part(package: str, name: str) -> ModuleType:
-    """Return a module of a package."""
-    return importlib.import_module(f"{package}.{name}")
 
 
 def _located(package: str) -> dict[str, str]:
     """Return the module of every method in the package of a kind, by class name."""
-    methods = _part(package, "methods")
+    methods = importlib.import_module(f"{package}.methods")
     return {name: f"{methods.__name__}.{words_of(name, '_')}" for name in methods.METHODS}
 
 
@@ -238,28 +233,27 @@ def words_of(class_name: str, between: str) -> str:
 
 def kinds_package() -> ModuleType:
     """Return :mod:`wisecrowd.kinds`, which lies above and is therefore loaded late."""
-    return _part("wisecrowd", "kinds")
+    return importlib.import_module("wisecrowd.kinds")
+
+
+def built_in() -> dict[str, str]:
+    """Return the package of every built-in kind by name, without loading them."""
+    kinds = kinds_package()
+    return {name: f"{kinds.__name__}.{kinds.FOLDERS.get(name, name)}" for name in kinds.NAMES}
 
 
 class _Kinds(Mapping[str, Kind]):
     """The rows of the built-in kinds, each loaded when it is asked for."""
 
-    def package(self, name: str) -> str:
-        """Return the package of a kind."""
-        kinds = kinds_package()
-        if name not in kinds.NAMES:
-            raise KeyError(name)
-        return f"wisecrowd.kinds.{kinds.FOLDERS.get(name, name)}"
-
     def __getitem__(self, name: str) -> Kind:
-        row: Kind = _part(self.package(name), "kind").KIND
+        row: Kind = importlib.import_module(f"{built_in()[name]}.kind").KIND
         return row
 
     def __iter__(self) -> Iterator[str]:
-        return iter(kinds_package().NAMES)
+        return iter(built_in())
 
     def __len__(self) -> int:
-        return len(kinds_package().NAMES)
+        return len(built_in())
 
 
 KINDS = _Kinds()
@@ -272,7 +266,7 @@ def all_kinds() -> dict[str, Kind]:
 
 def kind_names() -> list[str]:
     """Return the names of all kinds, without loading them."""
-    return [*KINDS, *(kind.name for kind in current_settings().kinds)]
+    return [*built_in(), *(kind.name for kind in current_settings().kinds)]
 
 
 def method_modules(type: str | None = None) -> dict[str, str]:
@@ -280,13 +274,11 @@ def method_modules(type: str | None = None) -> dict[str, str]:
 
     Only the rows of kinds from elsewhere are loaded.
     """
+    packages = built_in()
     found: dict[str, str] = {}
     for name in kind_names() if type is None else [type]:
-        found |= (
-            _located(KINDS.package(name))
-            if name in list(KINDS)
-            else get_kind(name).method_modules()
-        )
+        own = packages.get(name)
+        found |= _located(own) if own else get_kind(name).method_modules()
     return found
 
 
@@ -330,7 +322,7 @@ def get_kind(name: str) -> Kind:
     >>> get_kind("labels").container.__name__
     'CrowdLabels'
     """
-    if name in list(KINDS):
+    if name in built_in():
         return KINDS[name]
     found = all_kinds()
     if name not in found:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from wisecrowd.engines.memory import MemoryShards, Shard, Sink
+from wisecrowd.inference.engine import MemoryShards, Shard, Sink
 from wisecrowd.inference.monitor import Progress, current_listener
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.saved_attributes import ANY_LENGTH
-from wisecrowd.engines import memory
 from wisecrowd.engines.threads import set_threads
+from wisecrowd.inference import engine
 from wisecrowd.kinds.classes.answers import ClassAnswers
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families import posteriors
@@ -226,7 +226,7 @@ def _others(make: Make) -> Any:
 def check_thread_count(make: Make) -> None:
     """Require that one, two and three threads give the same bits, with several blocks of tasks."""
     labels = simulated(240, 3, n_classes_for(make)).labels
-    with replaced(memory, "SMALLEST_SHARD", 1):
+    with replaced(engine, "SMALLEST_SHARD", 1):
         one = _fit_with_threads(make, labels, 1)
         for threads in (2, 3):
             several = _fit_with_threads(make, labels, threads)

@@ -11,8 +11,8 @@ import numpy as np
 from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.engines import memory
 from wisecrowd.engines.threads import set_threads
+from wisecrowd.inference import engine
 from wisecrowd.kinds.numbers.container import CrowdNumbers
 from wisecrowd.kinds.numbers.example import example as small_numbers
 from wisecrowd.testing.contract import unsound_parameters
@@ -322,7 +322,7 @@ def check_number_threads(make: Make) -> None:
         return copy_context().run(fit)
 
     whole = short_run(make).fit(data)
-    with replaced(memory, "SMALLEST_SHARD", 1):
+    with replaced(engine, "SMALLEST_SHARD", 1):
         one, three = fit_with(1), fit_with(3)
     assert_same_bits(one, three, "between 1 and 3 threads")
     assert_close(one.values_, whole.values_, "values_", "between block sizes")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from types import ModuleType
 
 import numpy as np
 
-from wisecrowd.engines.memory import cut_tasks
+from wisecrowd.inference.engine import cut_tasks
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskNumbers
 from wisecrowd.kinds.numbers.answers import NumberPrior
@@ -41,9 +42,10 @@ class NumberShard:
         """Number of tasks in the shard."""
         return len(self.numbers.indptr) - 1
 
-    def kernels(self, family: str) -> ModuleType:
-        """Return a family's kernels, which are compiled if the whole problem is large."""
-        return kernels_for(family, self.work)
+    @cached_property
+    def kernels(self) -> ModuleType:
+        """The kernels of models of noise, which are compiled if the whole problem is large."""
+        return kernels_for("worker_noise", self.work)
 
 
 @cut_tasks.register

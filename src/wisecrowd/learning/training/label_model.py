@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.features import is_sparse
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import in_memory
+from wisecrowd.inference.engine import in_memory
 from wisecrowd.kinds.classes.container import CrowdLabels, vote_table
 from wisecrowd.kinds.classes.families.confusion import naive_bayes
 from wisecrowd.kinds.classes.prior import TaskPrior

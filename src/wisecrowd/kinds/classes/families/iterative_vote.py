@@ -20,7 +20,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import Shard
+from wisecrowd.inference.engine import Shard
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.kinds.classes.families.posteriors import (
     SparsePosterior,

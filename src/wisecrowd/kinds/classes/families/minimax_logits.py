@@ -34,7 +34,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import Shard
+from wisecrowd.inference.engine import Shard
 from wisecrowd.inference.loop import first_params, iterate
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.class_prior import (

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.footprint import DENSE_LIMIT
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import Shard
+from wisecrowd.inference.engine import Shard
 from wisecrowd.kernels.arguments import TaskLabels
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.kernels.posteriors import (

@@ -22,7 +22,7 @@ from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.descriptions import describe_value
 from wisecrowd.core.parameter_checks import check_integer
 from wisecrowd.core.types import Codes, Floats, Mask
-from wisecrowd.engines.memory import Shard
+from wisecrowd.inference.engine import Shard
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.copy_reference import Reference, reference
 from wisecrowd.kinds.classes.families.copy_test import copy_test

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.types import Floats, Longs
-from wisecrowd.engines.memory import MemoryShards, Shard
+from wisecrowd.inference.engine import MemoryShards, Shard
 from wisecrowd.inference.loop import LoopResult
 from wisecrowd.inference.quadrature import Rule
 from wisecrowd.kinds.classes.container import CrowdLabels

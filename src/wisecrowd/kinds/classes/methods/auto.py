@@ -20,7 +20,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method, kebab_case
 from wisecrowd.core.result import Fit, choose_labels
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue, saved_float
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.inference.engine import MemoryEngine
 from wisecrowd.inference.held_out import (
     HeldOutScore,
     ScoringPlan,

@@ -24,7 +24,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray, SavedValue
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards, Shard, posterior_of
+from wisecrowd.inference.engine import MemoryShards, Shard, posterior_of
 from wisecrowd.inference.loop import LoopResult, iterate
 from wisecrowd.inference.priors import as_worker_prior
 from wisecrowd.inference.quadrature import Rule

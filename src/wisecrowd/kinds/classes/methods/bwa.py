@@ -21,7 +21,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit, choose_labels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards, Shard, posterior_of, rows_into
+from wisecrowd.inference.engine import MemoryShards, Shard, posterior_of, rows_into
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate
 from wisecrowd.kinds.classes.families.class_prior import fixed_class_prior
 from wisecrowd.kinds.classes.families.posteriors import (

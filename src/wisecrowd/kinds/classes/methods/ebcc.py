@@ -16,8 +16,8 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards, Shard, rows_into
 from wisecrowd.inference.dirichlet import divergence, expectation, expected_log, row_parameters
+from wisecrowd.inference.engine import MemoryShards, Shard, rows_into
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate
 from wisecrowd.kinds.classes.families.confusion import (
     ConfusionParams,

@@ -29,7 +29,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards, Shard, posterior_and_more, rows_into
+from wisecrowd.inference.engine import MemoryShards, Shard, posterior_and_more, rows_into
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate, squarem
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kinds.classes.container import CrowdLabels

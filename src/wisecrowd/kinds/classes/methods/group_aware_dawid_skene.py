@@ -17,7 +17,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Codes, Floats
-from wisecrowd.engines.memory import Shard, rows_into
+from wisecrowd.inference.engine import Shard, rows_into
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate
 from wisecrowd.inference.priors import as_row_prior, pseudo_counts
 from wisecrowd.kinds.classes.families.class_prior import known_class_prior, log_shares

@@ -24,7 +24,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import Shard, posterior_and_more, rows_into
+from wisecrowd.inference.engine import Shard, posterior_and_more, rows_into
 from wisecrowd.inference.loop import first_params, iterate
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskPriors

@@ -14,7 +14,7 @@ from wisecrowd.core.parameter_checks import Limits, Number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import Shard
+from wisecrowd.inference.engine import Shard
 from wisecrowd.inference.priors import pseudo_counts
 from wisecrowd.kinds.classes.container import labelled_twice
 from wisecrowd.kinds.classes.families.confusion import ConfusionEM

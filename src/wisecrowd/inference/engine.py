@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import reduce, singledispatch
 from itertools import pairwise
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -186,7 +186,7 @@ class MemoryShards:
         """
         run = getattr(model, step)
         results = self._map(lambda shard, state: run(shard, state, params), states)
-        return [state for state, _ in results], add_up([stats for _, stats in results])
+        return [state for state, _ in results], reduce(add, (stats for _, stats in results))
 
     def collect(self, model: Any, step: str, states: Sequence[Any], params: Any, sink: Sink) -> Any:
         """Run ``model.step(shard, state, params) -> (rows, statistics)`` on every shard.
@@ -199,7 +199,7 @@ class MemoryShards:
             sink(shard.tasks, rows)
             return stats
 
-        return add_up(self._map(run, states))
+        return reduce(add, self._map(run, states))
 
     def _map(self, run: Callable[[Any, Any], Any], states: Sequence[Any]) -> list[Any]:
         threads = get_threads() if len(self._shards) > 1 else 1
@@ -241,9 +241,6 @@ def rows_into(*arrays: NDArray[Any]) -> Sink:
     return store
 
 
-def add_up(parts: Sequence[Any]) -> Any:
-    """Return the sum of NamedTuples, field by field, in their order."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total._make(a + b for a, b in zip(total, part, strict=True))
-    return total
+def add(total: Any, part: Any) -> Any:
+    """Return the sum of two NamedTuples, field by field."""
+    return total._make(a + b for a, b in zip(total, part, strict=True))
