@@ -194,7 +194,7 @@ class Kind:
 
     def part(self, name: str) -> ModuleType | None:
         """Return a module of the kind's package, such as "report"; None if there is none."""
-        return importlib.import_module(f"{self.package}.{name}") if self.has_part(name) else None
+        return _part(self.package, name) if self.has_part(name) else None
 
     def method_modules(self) -> dict[str, str]:
         """Return the module of every method that takes this kind, by class name."""
@@ -202,20 +202,25 @@ class Kind:
 
     def example_crowd(self, make: Any, seed: int = 0) -> Any:
         """Return a small crowd for fitting a method."""
-        example = self.example or importlib.import_module(f"{self.package}.example").example
+        example = self.example or _part(self.package, "example").example
         return example(make, seed)
 
     def all_symmetries(self) -> tuple[Symmetry, ...]:
         """Return the symmetries that hold for every method of this kind."""
         if not self.package:
             return self.symmetries
-        found: tuple[Symmetry, ...] = importlib.import_module(f"{self.package}.example").SYMMETRIES
+        found: tuple[Symmetry, ...] = _part(self.package, "example").SYMMETRIES
         return found
+
+
+def _part(package: str, name: str) -> ModuleType:
+    """Return a module of a package."""
+    return importlib.import_module(f"{package}.{name}")
 
 
 def _located(package: str) -> dict[str, str]:
     """Return the module of every method in the package of a kind, by class name."""
-    methods = importlib.import_module(f"{package}.methods")
+    methods = _part(package, "methods")
     return {name: f"{methods.__name__}.{words_of(name, '_')}" for name in methods.METHODS}
 
 
@@ -233,7 +238,7 @@ def words_of(class_name: str, between: str) -> str:
 
 def kinds_package() -> ModuleType:
     """Return :mod:`wisecrowd.kinds`, which lies above and is therefore loaded late."""
-    return importlib.import_module("wisecrowd.kinds")
+    return _part("wisecrowd", "kinds")
 
 
 def built_in() -> dict[str, str]:
@@ -246,7 +251,7 @@ class _Kinds(Mapping[str, Kind]):
     """The rows of the built-in kinds, each loaded when it is asked for."""
 
     def __getitem__(self, name: str) -> Kind:
-        row: Kind = importlib.import_module(f"{built_in()[name]}.kind").KIND
+        row: Kind = _part(built_in()[name], "kind").KIND
         return row
 
     def __iter__(self) -> Iterator[str]:

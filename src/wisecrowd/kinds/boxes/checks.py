@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.kinds.boxes.container import CrowdRegions
 from wisecrowd.testing.crowds import columns_of, example
@@ -15,12 +15,12 @@ from wisecrowd.testing.foundation import (
     Make,
     assert_close,
     check,
-    fit_or_refusal,
     numbers_of,
-    replaced,
     require,
     short_run,
+    with_both_kernels,
 )
+from wisecrowd.testing.kind_checks import check_no_prior, check_objective_monotone
 
 MOST_CERTAIN = 0.97  # confidence that one image with three workers may give
 
@@ -61,17 +61,6 @@ def check_boxes_sound(make: Make) -> None:
     for when, rows in odd.items():
         data = CrowdRegions.from_arrays(*(list(column) for column in zip(*rows, strict=True)))
         _assert_sound(make().fit(data), data, when)
-
-
-@check
-def check_objective_monotone(make: Make) -> None:
-    """Require that the objective never decreases, for methods that declare this."""
-    if not make().tags().monotone:
-        return
-    for seed in range(2):
-        history = np.array(make().fit(example(make, seed)).history_)
-        fall = float(np.max(history[:-1] - history[1:], initial=0.0))
-        require(len(history) > 1 and fall <= 1e-9 * abs(history[-1]), f"it falls by {fall:.3g}")
 
 
 @check
@@ -130,17 +119,6 @@ def check_renamed_objects(make: Make) -> None:
 
 
 @check
-def check_no_prior(make: Make) -> None:
-    """Require that gold, priors and starts are refused."""
-    data = example(make)
-    given: list[dict[str, Any]] = [
-        {"gold": {data.tasks[0]: []}}, {"task_prior": [1.0]}, {"init": [1.0]},
-    ]  # fmt: skip
-    for options in given:
-        require(fit_or_refusal(make(), data, **options) is None, f"{options} was accepted")
-
-
-@check
 def check_predict_repeats_fit(make: Make) -> None:
     """Require that ``predict`` on the training data repeats the fit, and works on new tasks."""
     if not make().tags().inductive:
@@ -170,9 +148,7 @@ def check_few_labels(make: Make) -> None:
 def check_kernels_agree(make: Make) -> None:
     """Require that compiled and reference kernels give the same objects."""
     data = example(make)
-    plain = short_run(make).fit(data)
-    with replaced(kernels, "COMPILE_FROM", 0):
-        fast = short_run(make).fit(data)
+    plain, fast = with_both_kernels(partial(short_run, make), data)
     assert_close(plain.boxes_, fast.boxes_, "boxes_", "between kernels")
     assert_close(plain.box_share_, fast.box_share_, "box_share_", "between kernels")
 

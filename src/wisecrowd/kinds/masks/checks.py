@@ -15,12 +15,12 @@ from wisecrowd.testing.foundation import (
     Make,
     assert_close,
     check,
-    fit_or_refusal,
     numbers_of,
     replaced,
     require,
     short_run,
 )
+from wisecrowd.testing.kind_checks import check_no_prior, check_objective_monotone
 
 MOST_CERTAIN = 0.99  # confidence that one image with three workers may give
 
@@ -62,17 +62,6 @@ def check_masks_sound(make: Make) -> None:
     for when, columns in odd.items():
         data = CrowdMasks.from_arrays(*columns)
         _assert_sound(make().fit(data), data, when)
-
-
-@check
-def check_objective_monotone(make: Make) -> None:
-    """Require that the objective never decreases, for methods that declare this."""
-    if not make().tags().monotone:
-        return
-    for seed in range(2):
-        history = np.array(make().fit(example(make, seed)).history_)
-        fall = float(np.max(history[:-1] - history[1:], initial=0.0))
-        require(len(history) > 1 and fall <= 1e-9 * abs(history[-1]), f"it falls by {fall:.3g}")
 
 
 @check
@@ -139,17 +128,6 @@ def check_blocks_agree(make: Make) -> None:
     for name in numbers_of(together):
         same = np.array_equal(getattr(together, name), getattr(alone, name))
         require(same, f"{name} differs between blocks of images")
-
-
-@check
-def check_no_prior(make: Make) -> None:
-    """Require that gold, priors and starts are refused."""
-    data = example(make)
-    refused: tuple[dict[str, Any], ...] = (
-        {"gold": {}}, {"task_prior": np.ones(2)}, {"init": np.ones((3, 2))},
-    )  # fmt: skip
-    for options in refused:
-        require(fit_or_refusal(make(), data, **options) is None, f"{options} was accepted")
 
 
 CHECKS: tuple[Check, ...] = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.engines.threads import set_threads
@@ -29,6 +29,7 @@ from wisecrowd.testing.foundation import (
     replaced,
     require,
     short_run,
+    with_both_kernels,
     with_params,
 )
 
@@ -300,10 +301,7 @@ def check_number_kernels(make: Make) -> None:
     optional("numba")
     data = small_numbers(make)
     for options in ({}, {"gold": {data.tasks[0]: 9.0}}):
-        with replaced(kernels, "COMPILE_FROM", 10**12):
-            reference = short_run(make).fit(data, **options)
-        with replaced(kernels, "COMPILE_FROM", 0):
-            fast = short_run(make).fit(data, **options)
+        reference, fast = with_both_kernels(partial(short_run, make), data, **options)
         for name in numbers_of(reference):
             when = "between the reference and the compiled kernels"
             assert_close(getattr(reference, name), getattr(fast, name), name, when)

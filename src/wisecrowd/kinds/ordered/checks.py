@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.kinds.classes.container import CrowdLabels
@@ -24,9 +24,9 @@ from wisecrowd.testing.foundation import (
     dense,
     fit_or_refusal,
     optional,
-    replaced,
     require,
     short_run,
+    with_both_kernels,
     with_params,
 )
 
@@ -146,10 +146,7 @@ def check_order_kernels(make: Make) -> None:
     """Require that the compiled kernels and the reference give the same posteriors."""
     optional("numba")
     labels = small_grades(make)
-    with replaced(kernels, "COMPILE_FROM", 10**12):
-        reference = short_run(make).fit(labels)
-    with replaced(kernels, "COMPILE_FROM", 0):
-        fast = short_run(make).fit(labels)
+    reference, fast = with_both_kernels(partial(short_run, make), labels)
     assert_close(reference.probas_, fast.probas_, "probas_", "between reference and compiled code")
 
 

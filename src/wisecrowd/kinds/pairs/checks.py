@@ -21,6 +21,7 @@ from wisecrowd.testing.foundation import (
     require,
     with_params,
 )
+from wisecrowd.testing.kind_checks import check_objective_monotone
 
 CLOSE = 1e-6  # of fits that converged, from different ways there
 
@@ -60,18 +61,6 @@ def check_items_sound(make: Make) -> None:
     for seed in range(3):
         data = example(make, seed)
         assert_sound_items(make().fit(data), data, "on a small crowd")
-
-
-@check
-def check_monotone_history(make: Make) -> None:
-    """Require that the objective never decreases, for methods that declare this."""
-    if not make().tags().monotone:
-        return
-    for seed in range(4):
-        history = np.array(make().fit(example(make, seed)).history_)
-        require(len(history) > 0 and np.isfinite(history).all(), "history_ is empty or not finite")
-        fall = float(np.max(history[:-1] - history[1:], initial=0.0))
-        require(fall <= 1e-9 * abs(history[-1]), f"the objective falls by {fall:.3g}")
 
 
 @check
@@ -246,7 +235,7 @@ def check_cluster_choice(make: Make) -> None:
 
 CHECKS: tuple[Check, ...] = (
     check_items_sound,
-    check_monotone_history,
+    check_objective_monotone,
     check_unanimous_votes,
     check_one_vote,
     check_all_ties,

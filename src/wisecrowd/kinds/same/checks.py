@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.kinds.same.container import CrowdSame
@@ -18,9 +17,10 @@ from wisecrowd.testing.foundation import (
     assert_close,
     check,
     fit_or_refusal,
-    replaced,
     require,
+    with_both_kernels,
 )
+from wisecrowd.testing.kind_checks import check_objective_monotone
 
 CLOSE = 1e-5  # of fits that converged, from different ways there
 MOST_CERTAIN = 0.97  # of one vote
@@ -53,18 +53,6 @@ def check_clusters_sound(make: Make) -> None:
         assert_sound_clusters(fitted, data, "on a small crowd")
         share = fitted.cluster_share_
         require(bool((np.diff(share) <= 1e-9).all()), f"cluster_share_ is {share}")
-
-
-@check
-def check_objective_monotone(make: Make) -> None:
-    """Require that the objective never decreases, for methods that declare this."""
-    if not make().tags().monotone:
-        return
-    for seed in range(3):
-        history = np.array(make().fit(example(make, seed)).history_)
-        require(len(history) > 0 and np.isfinite(history).all(), "history_ is empty or not finite")
-        fall = float(np.max(history[:-1] - history[1:], initial=0.0))
-        require(fall <= 1e-9 * abs(history[-1]), f"the objective falls by {fall:.3g}")
 
 
 @check
@@ -157,10 +145,7 @@ def check_predict_votes(make: Make) -> None:
 def check_kernels_agree(make: Make) -> None:
     """Require that compiled and reference kernels give the same results."""
     data = example(make)
-    with replaced(kernels, "COMPILE_FROM", 0):
-        fast = make().fit(data)
-    with replaced(kernels, "COMPILE_FROM", 10**12):
-        plain = make().fit(data)
+    plain, fast = with_both_kernels(make, data)
     assert_close(plain.item_probas_, fast.item_probas_, "item_probas_", "between kernels", CLOSE)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.kinds.sequences.container import CrowdSequences
@@ -18,10 +18,11 @@ from wisecrowd.testing.foundation import (
     assert_close,
     check,
     numbers_of,
-    replaced,
     require,
     short_run,
+    with_both_kernels,
 )
+from wisecrowd.testing.kind_checks import check_objective_monotone
 
 MOST_CERTAIN = 0.97  # confidence that one sentence with three workers may give
 
@@ -63,17 +64,6 @@ def check_sequences_sound(make: Make) -> None:
     for when, columns in odd.items():
         data = CrowdSequences.from_arrays(*columns)
         _assert_sound(make().fit(data), data, when)
-
-
-@check
-def check_objective_monotone(make: Make) -> None:
-    """Require that the objective never decreases, for methods that declare this."""
-    if not make().tags().monotone:
-        return
-    for seed in range(2):
-        history = np.array(make().fit(example(make, seed)).history_)
-        fall = float(np.max(history[:-1] - history[1:], initial=0.0))
-        require(len(history) > 1 and fall <= 1e-9 * abs(history[-1]), f"it falls by {fall:.3g}")
 
 
 @check
@@ -161,9 +151,7 @@ def check_few_labels(make: Make) -> None:
 def check_kernels_agree(make: Make) -> None:
     """Require that compiled and reference kernels give the same results."""
     data = example(make)
-    plain = short_run(make).fit(data)
-    with replaced(kernels, "COMPILE_FROM", 0):
-        fast = short_run(make).fit(data)
+    plain, fast = with_both_kernels(partial(short_run, make), data)
     assert_close(plain.marginals_, fast.marginals_, "marginals_", "between kernels")
     require(np.array_equal(plain.path_, fast.path_), "path_ differs between kernels")
 

@@ -21,6 +21,7 @@ from wisecrowd.testing.foundation import (
     short_run,
     with_params,
 )
+from wisecrowd.testing.kind_checks import check_objective_monotone
 
 MOST_CERTAIN = 0.97  # probability that two of three workers may give a class, with one task
 
@@ -62,16 +63,6 @@ def check_sets_sound(make: Make) -> None:
         empty = when == "with empty sets only"
         data = CrowdSets.from_arrays(*columns, **({"classes": ["a", "b"]} if empty else {}))
         _assert_sound(make().fit(data), data, when)
-
-
-@check
-def check_objective_monotone(make: Make) -> None:
-    """Require that the objective never decreases, for methods that declare this."""
-    if not make().tags().monotone:
-        return
-    history = np.array(make().fit(example(make)).history_)
-    fall = float(np.max(history[:-1] - history[1:], initial=0.0))
-    require(len(history) > 1 and fall <= 1e-9 * abs(history[-1]), f"it falls by {fall:.3g}")
 
 
 @check

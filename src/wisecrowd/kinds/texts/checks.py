@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.kinds.texts.container import CrowdTexts
 from wisecrowd.testing.crowds import columns_of, example
@@ -17,9 +17,9 @@ from wisecrowd.testing.foundation import (
     check,
     fit_or_refusal,
     numbers_of,
-    replaced,
     require,
     short_run,
+    with_both_kernels,
 )
 
 MOST_CERTAIN = 0.97  # confidence that two of three equal answers may give
@@ -145,9 +145,7 @@ def check_predict_repeats_fit(make: Make) -> None:
 def check_kernels_agree(make: Make) -> None:
     """Require that compiled and reference kernels give the same results."""
     data = example(make)
-    plain = short_run(make).fit(data)
-    with replaced(kernels, "COMPILE_FROM", 0):
-        fast = short_run(make).fit(data)
+    plain, fast = with_both_kernels(partial(short_run, make), data)
     require(plain.texts_.tolist() == fast.texts_.tolist(), "texts_ differ between kernels")
     assert_close(plain.confidence_, fast.confidence_, "confidence_", "between kernels")
 
