@@ -99,10 +99,9 @@ class Kind:
     default_method : str
         Command-line name of the default method.
     package : str
-        The package with the other parts of the kind: ``methods.METHODS``, a small crowd and
-        symmetries for the common checks (``example``), ``scorer.SCORER``, ``audit.PLAN``,
-        ``report.PLAN``, ``checks.CHECKS`` and ``packed.PACKED``. What is absent is not offered
-        for the kind.
+        The package with the other parts of the kind: ``methods.METHODS``; ``checks`` with a small
+        crowd, its symmetries and ``CHECKS``; ``scorer.SCORER``, ``audit.PLAN``, ``report.PLAN`` and
+        ``packed.PACKED``. What is absent is not offered for the kind.
     also_called : tuple of str
         Other words for the kind, for suggestions.
     pack_method : str
@@ -202,14 +201,14 @@ class Kind:
 
     def example_crowd(self, make: Any, seed: int = 0) -> Any:
         """Return a small crowd for fitting a method."""
-        example = self.example or _part(self.package, "example").example
+        example = self.example or _part(self.package, "checks").example
         return example(make, seed)
 
     def all_symmetries(self) -> tuple[Symmetry, ...]:
         """Return the symmetries that hold for every method of this kind."""
         if not self.package:
             return self.symmetries
-        found: tuple[Symmetry, ...] = _part(self.package, "example").SYMMETRIES
+        found: tuple[Symmetry, ...] = _part(self.package, "checks").SYMMETRIES
         return found
 
 

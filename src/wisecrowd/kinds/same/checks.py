@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.kinds import Symmetry
+from wisecrowd.kinds.pairs.checks import reverse_items
 from wisecrowd.kinds.same.container import CrowdSame
-from wisecrowd.testing.crowds import example
 from wisecrowd.testing.foundation import (
     Check,
     Make,
@@ -18,12 +20,53 @@ from wisecrowd.testing.foundation import (
     check,
     fit_or_refusal,
     require,
+    text_ids,
     with_both_kernels,
 )
 from wisecrowd.testing.kind_checks import check_objective_monotone
 
 CLOSE = 1e-5  # of fits that converged, from different ways there
 MOST_CERTAIN = 0.97  # of one vote
+
+
+# ----------------------------------------------------------------------------------------- example
+
+
+def example(make: Make, seed: int = 0) -> CrowdSame:
+    """Return 150 votes on the sameness of 11 items in 3 clusters by 7 workers, with text ids."""
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat([0, 1, 2], [5, 4, 2])
+    left = rng.integers(0, 11, 150)
+    right = (left + rng.integers(1, 11, 150)) % 11
+    worker = rng.integers(0, 7, 150)
+    right_answer = rng.random(150) < np.linspace(0.75, 0.97, 7)[worker]
+    same = (cluster[left] == cluster[right]) == right_answer
+    items = np.array([f"item-{a:03d}" for a in range(11)], dtype=object)
+    answers = np.array(["different", "same"], dtype=object)
+    task, workers = text_ids(np.arange(150) % 60, worker)
+    return CrowdSame.from_arrays(
+        task, workers, items[left], items[right], answers[same.astype(np.int64)]
+    )
+
+
+def _same_clusters(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("item_probas_", "same_rate_", "different_rate_", "p_same_", "worker_accuracy_")
+    return {name: learned[name] for name in kept}
+
+
+def _clusters_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("same_rate_", "different_rate_", "p_same_", "worker_accuracy_")
+    found = {name: learned[name] for name in kept}
+    return found | {"item_probas_": learned["item_probas_"][::-1]}
+
+
+SYMMETRIES = (
+    Symmetry(name="swapping sides", change=CrowdSame.mirrored, expected=_same_clusters),
+    Symmetry(name="reversing the items", change=reverse_items, expected=_clusters_reversed),
+)
+
+
+# ------------------------------------------------------------------------------------------ checks
 
 
 def _votes(left: Any, right: Any, answer: Any, worker: Any = None, **options: Any) -> CrowdSame:
