@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.parameter_checks import check_integer, check_number
-from wisecrowd.core.simulation_checks import Codes, Floats
+from wisecrowd.core.types import Codes, Floats
 
 # Entries of a temporary rows x workers table of random keys.
 _BLOCK_ENTRIES = 1 << 22

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.graphs import Assignment, PerTask
 from wisecrowd.core.ids.packed_sort import ragged_places
+from wisecrowd.core.memory_check import check_room
 from wisecrowd.core.parameter_checks import as_generator, check_integer, check_number
-from wisecrowd.core.simulation_checks import Floats, check_room
-from wisecrowd.core.types import Longs
+from wisecrowd.core.types import Floats, Longs
 from wisecrowd.kinds.boxes.container import IMAGE_HEIGHT, IMAGE_WIDTH, NO_CLASS, CrowdRegions
 from wisecrowd.kinds.boxes.metrics import boxes_of, sides_of
 

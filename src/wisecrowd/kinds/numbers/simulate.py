@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.graphs import Assignment, PerTask
+from wisecrowd.core.memory_check import check_room
 from wisecrowd.core.parameter_checks import (
     SMALLEST_NUMBER,
     as_generator,
@@ -16,7 +17,7 @@ from wisecrowd.core.parameter_checks import (
     check_integer,
     check_number,
 )
-from wisecrowd.core.simulation_checks import Floats, check_room
+from wisecrowd.core.types import Floats
 from wisecrowd.kinds.numbers.container import CrowdNumbers
 
 _BYTES_PER_LABEL = 60

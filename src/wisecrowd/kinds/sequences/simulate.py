@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.graphs import Assignment, PerTask
+from wisecrowd.core.memory_check import check_room
 from wisecrowd.core.parameter_checks import as_generator, check_integer, check_number
-from wisecrowd.core.simulation_checks import Floats, check_room
+from wisecrowd.core.types import Floats
 from wisecrowd.kinds.sequences.container import LENGTH, CrowdSequences
 from wisecrowd.kinds.sequences.tag_scheme import TagScheme
 
