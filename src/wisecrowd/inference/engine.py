@@ -6,7 +6,7 @@ therefore do not depend on the number of threads, not even in the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce, singledispatch
@@ -117,8 +117,6 @@ def cut_tasks(data: Any, prior: Any, n_shards: int) -> Sequence[Any]:
         cell = data.worker * np.int32(data.n_classes) + data.label
     else:
         cell = data.worker.astype(np.int64) * data.n_classes + data.label
-    targets = np.linspace(0, data.n_annotations, n_shards + 1)[1:-1]
-    cuts = [0, *np.searchsorted(data.indptr, targets).tolist(), data.n_tasks]
 
     def shard(first: int, last: int) -> Shard:
         pointers = data.indptr[first : last + 1]
@@ -136,7 +134,13 @@ def cut_tasks(data: Any, prior: Any, n_shards: int) -> Sequence[Any]:
             data.n_annotations,
         )
 
-    return [shard(first, last) for first, last in pairwise(cuts)]
+    return [shard(first, last) for first, last in even_ranges(data, n_shards)]
+
+
+def even_ranges(data: Any, n_shards: int) -> Iterator[tuple[int, int]]:
+    """Give first and last (exclusive) task of shards with about equally many annotations."""
+    targets = np.linspace(0, data.n_annotations, n_shards + 1)[1:-1]
+    return pairwise([0, *np.searchsorted(data.indptr, targets).tolist(), data.n_tasks])
 
 
 def _own_prior(

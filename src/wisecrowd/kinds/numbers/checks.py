@@ -36,6 +36,7 @@ from wisecrowd.testing.foundation import (
     with_both_kernels,
     with_params,
 )
+from wisecrowd.testing.kind_checks import assert_finite
 
 # ----------------------------------------------------------------------------------------- example
 
@@ -84,8 +85,7 @@ _NO_UNITS = ("worker_weight_", "freedom_")
 
 def _assert_sound(fitted: Aggregator, data: CrowdNumbers, when: str) -> None:
     """Require finite numbers of the declared shapes, and values inside their intervals."""
-    for name in numbers_of(fitted):
-        require(np.isfinite(getattr(fitted, name)).all(), f"{name} is not finite {when}")
+    assert_finite(fitted, when)
     require(len(fitted.values_) == data.n_tasks, f"values_ has a wrong length {when}")
     require((fitted.variance_ >= 0).all(), f"variance_ is negative {when}")
     inside = (fitted.low_ <= fitted.values_) & (fitted.values_ <= fitted.high_)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from types import ModuleType
 
 import numpy as np
 
-from wisecrowd.inference.engine import cut_tasks
+from wisecrowd.inference.engine import cut_tasks, even_ranges
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskNumbers
 from wisecrowd.kinds.numbers.answers import NumberPrior
@@ -51,8 +50,6 @@ class NumberShard:
 @cut_tasks.register
 def cut_numbers(data: CrowdNumbers, prior: NumberPrior, n_shards: int) -> list[NumberShard]:
     """Cut into shards of tasks with about equally many annotations, whose arrays are views."""
-    targets = np.linspace(0, data.n_annotations, n_shards + 1)[1:-1]
-    cuts = [0, *np.searchsorted(data.indptr, targets).tolist(), data.n_tasks]
     _, question = data.questions
 
     def shard(first: int, last: int) -> NumberShard:
@@ -67,7 +64,7 @@ def cut_numbers(data: CrowdNumbers, prior: NumberPrior, n_shards: int) -> list[N
         )
         return NumberShard(tasks, numbers, _part(prior, tasks), data.n_annotations)
 
-    return [shard(first, last) for first, last in pairwise(cuts)]
+    return [shard(first, last) for first, last in even_ranges(data, n_shards)]
 
 
 def _part(prior: NumberPrior, tasks: slice) -> NumberPrior:

@@ -19,13 +19,13 @@ from wisecrowd.testing.foundation import (
     assert_close,
     check,
     fit_or_refusal,
-    numbers_of,
     require,
     short_run,
     text_ids,
     who_labels_what,
     with_both_kernels,
 )
+from wisecrowd.testing.kind_checks import assert_all_sound, assert_finite
 
 MOST_CERTAIN = 0.97  # confidence that two of three equal answers may give
 MOST_UNANIMOUS = 0.999  # confidence that three equal answers may give
@@ -76,8 +76,7 @@ SYMMETRIES = (Symmetry(name="writing in capitals", change=_in_capitals, expected
 
 def _assert_sound(fitted: Aggregator, data: CrowdTexts, when: str) -> None:
     """Require finite numbers, probabilities, and words that make the texts."""
-    for name in numbers_of(fitted):
-        require(np.isfinite(getattr(fitted, name)).all(), f"{name} is not finite {when}")
+    assert_finite(fitted, when)
     for name in ("confidence_", "word_confidence_", "error_rate_"):
         values = getattr(fitted, name)
         require(((values >= 0) & (values <= 1)).all(), f"{name} is not a probability {when}")
@@ -89,9 +88,6 @@ def _assert_sound(fitted: Aggregator, data: CrowdTexts, when: str) -> None:
 @check
 def check_texts_sound(make: Make) -> None:
     """Require sound results on small crowds and on degenerate ones."""
-    for seed in range(2):
-        data = example(make, seed)
-        _assert_sound(make().fit(data), data, "on a small crowd")
     odd = {
         "with one annotation": (["s"], ["ann"], ["a text"]),
         "with one word": (["s", "s"], ["ann", "bob"], ["yes", "no"]),
@@ -106,9 +102,8 @@ def check_texts_sound(make: Make) -> None:
         ),
         "with separate crowds": (["s", "t"], ["ann", "bob"], ["one text", "another"]),
     }
-    for when, columns in odd.items():
-        data = CrowdTexts.from_arrays(*columns)
-        _assert_sound(make().fit(data), data, when)
+    crowds = {when: CrowdTexts.from_arrays(*columns) for when, columns in odd.items()}
+    assert_all_sound(make, _assert_sound, crowds)
 
 
 @check
