@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,9 +23,8 @@ from wisecrowd.core.ids.packed_sort import stable_order as stable_order
 from wisecrowd.core.messages.descriptions import describe_ids as describe_ids
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Codes, Floats
-
-if TYPE_CHECKING:
-    from wisecrowd.inference.engine import Shard
+from wisecrowd.inference.engine import cut_tasks
+from wisecrowd.kinds.classes.shards import Shard, cut_labels
 
 ENOUGH = 30_000  # annotations; larger data sets are subsampled evenly by task
 # Share of tasks with labels by two workers or more, or gold, from which workers and class
@@ -335,3 +334,6 @@ def subsample_tasks(labels: CrowdLabels, most: int = ENOUGH) -> CrowdLabels:
 def subsample_step(labels: CrowdLabels, most: int = ENOUGH) -> int:
     """Return the step m of :func:`subsample_tasks`."""
     return max(-(-labels.n_annotations // most), 1)
+
+
+cut_tasks.register(CrowdLabels, cut_labels)

@@ -48,7 +48,7 @@ from wisecrowd.kinds.classes.families.confusion import (
 if TYPE_CHECKING:
     from wisecrowd.core.problem import Problem
     from wisecrowd.core.result import Fit
-    from wisecrowd.inference.engine import Shard
+    from wisecrowd.kinds.classes.shards import Shard
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

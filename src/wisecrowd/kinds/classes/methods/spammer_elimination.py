@@ -14,11 +14,11 @@ from wisecrowd.core.parameter_checks import Limits, Number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.inference.engine import Shard
 from wisecrowd.inference.priors import pseudo_counts
 from wisecrowd.kinds.classes.container import labelled_by_several
 from wisecrowd.kinds.classes.families.confusion import ConfusionEM
 from wisecrowd.kinds.classes.methods.dawid_skene import WorkerConfusionModel, dirichlet_update
+from wisecrowd.kinds.classes.shards import Shard
 
 
 class ComparableLabels(NamedTuple):
