@@ -5,18 +5,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from benchmarks.accuracy.exact_losses import Solution, population_batch, solve_population
 from benchmarks.rows import Row
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.learning import COINNet
 from wisecrowd.nn.heads import SoftmaxConfusion, SoftplusConfusion
-from wisecrowd.nn.penalties import (
-    Solution,
-    confusion_volume,
-    feature_volume,
-    mean_trace,
-    population_batch,
-    solve_population,
-)
+from wisecrowd.nn.penalties import confusion_volume, feature_volume, mean_trace
 
 ONE = [[[0.6, 0.3, 0.1], [0.15, 0.65, 0.2], [0.25, 0.2, 0.55]]]
 # The second worker is wrong about the first class and no better than chance on the third.

@@ -46,7 +46,7 @@ GROUPS = {
             "core/validation", "core/parameter_checks", "core/columns", "core/ids/encoding",
             "core/duplicates", "core/gold", "core/messages/option_spelling",
             "core/ids/lookalike_ids", "kinds/classes/prior", "kinds/classes/wide_matrix",
-            "kinds/classes/checks/data_checks",
+            "kinds/classes/findings/data_checks",
         )
     ],
 }  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 
 import wisecrowd as wc
 from benchmarks.rows import Row, cpu_seconds, random_crowd
-from wisecrowd.engines.memory import in_memory
+from wisecrowd.inference.engine import in_memory
 from wisecrowd.inference.loop import first_params
 from wisecrowd.kinds.classes.families.posteriors import Start
 from wisecrowd.kinds.classes.prior import TaskPrior

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from wisecrowd import simulate
-from wisecrowd.engines.memory import in_memory
+from wisecrowd.inference.engine import in_memory
 from wisecrowd.kinds.classes.families.confusion import naive_bayes, safe_log
 from wisecrowd.kinds.classes.prior import TaskPrior
 from wisecrowd.simulate import SimulatedCrowd

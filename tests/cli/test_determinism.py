@@ -13,7 +13,7 @@ from wisecrowd.storage import read_manifest
 # Text ids, so that the order of a set or a dict of them would depend on the hash seed.
 RUN = """
 import sys
-import wisecrowd.engines.memory as engine
+import wisecrowd.inference.engine as engine
 from wisecrowd.cli.main import run
 engine.SMALLEST_SHARD = 100  # several blocks, which threads take in any order
 for method in sys.argv[2:]:

@@ -104,7 +104,7 @@ def test_folder_with_other_files_is_left_alone(cli, tmp_path):
     ids=str,
 )  # fmt: skip
 def test_sizes_that_no_machine_has_are_refused_at_once(cli, tmp_path, monkeypatch, options, words):
-    monkeypatch.setattr("wisecrowd.core.simulation_checks.available_memory", lambda: 1 << 30)
+    monkeypatch.setattr("wisecrowd.core.memory_check.available_memory", lambda: 1 << 30)
     code, out, err = cli("simulate", tmp_path / "crowd", *options)
     assert (code, out) == (2, "")
     assert err.count("\n") == 1

@@ -16,7 +16,7 @@ from tests.golden.results import read_crowd
 
 from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.registry import get_method, method_names
-from wisecrowd.engines.memory import MemoryEngine, MemoryShards, cut_tasks
+from wisecrowd.inference.engine import MemoryEngine, MemoryShards, cut_tasks
 from wisecrowd.kinds.classes.prior import as_task_prior
 from wisecrowd.kinds.classes.truth import as_gold
 

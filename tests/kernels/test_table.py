@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import kernels
-from wisecrowd.engines import memory
+from wisecrowd.inference import engine
 from wisecrowd.kernels import MODULES, kernels_for
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.prior import TaskPrior
@@ -46,10 +46,10 @@ def test_fast_kernels_have_the_names_and_arguments_of_the_reference(family):
 @pytest.mark.parametrize(("compile_from", "kind"), [(40, "confusion_fast"), (41, "confusion")])
 def test_all_shards_run_the_kernels_of_the_whole_problem(monkeypatch, compile_from, kind):
     monkeypatch.setattr(kernels, "COMPILE_FROM", compile_from)
-    monkeypatch.setattr(memory, "SMALLEST_SHARD", 10)
+    monkeypatch.setattr(engine, "SMALLEST_SHARD", 10)
     labels = CrowdLabels.from_arrays(list(range(40)), ["a", "b"] * 20, [0, 1, 1, 0] * 10)
     prior = TaskPrior(np.zeros((1, 2)))
-    shards = memory.MemoryEngine().cut(labels, prior, table_size=1)._shards
+    shards = engine.MemoryEngine().cut(labels, prior, table_size=1)._shards
     assert len(shards) == 4
     for shard in shards:
         again = pickle.loads(pickle.dumps(shard))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from benchmarks.accuracy.exact_losses import population_batch, solve_population
 
 from wisecrowd.nn.heads import SoftmaxConfusion, SoftplusConfusion
 from wisecrowd.nn.penalties import (
@@ -12,8 +13,6 @@ from wisecrowd.nn.penalties import (
     feature_volume,
     mean_trace,
     outlier_size,
-    population_batch,
-    solve_population,
 )
 
 

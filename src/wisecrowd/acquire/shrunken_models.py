@@ -25,7 +25,7 @@ from wisecrowd.core.messages.descriptions import describe_value, suggestion
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import choose_labels, dense_rows
 from wisecrowd.core.types import Floats, Ints
-from wisecrowd.engines.memory import MemoryShards, in_memory, rows_into
+from wisecrowd.inference.engine import MemoryShards, in_memory, rows_into
 from wisecrowd.inference.priors import OneCoinPrior
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.class_prior import log_shares

@@ -279,7 +279,7 @@ class Aggregator(Estimator):
     def _problem(self, data: Any, prior: Any, start: Any = None) -> Problem:
         """Return the input of ``_fit`` and ``_predict``; the engine depends on the labels."""
         rng = as_generator(getattr(self, "random_state", None))
-        engine = importlib.import_module("wisecrowd.engines.memory").MemoryEngine()
+        engine = importlib.import_module("wisecrowd.inference.engine").MemoryEngine()
         return Problem(data, prior, engine, start, rng)
 
     def _fit(self, problem: Any) -> Fit:

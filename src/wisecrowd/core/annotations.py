@@ -160,16 +160,18 @@ class Annotations:
         Parameters
         ----------
         **options
-            ``classes`` and ``abstain``, which only classes have, and ``type``, the name of the
-            kind.
+            ``classes``, of kinds that have any; ``abstain``, which only labels that are single
+            classes have; and ``type``, the name of the kind.
         """
-        for name in ("classes", "abstain"):
+        has_classes = "K" in cls.axes
+        for name in ("abstain",) if has_classes else ("classes", "abstain"):
             if options.get(name) not in (None, ()):
                 raise ParameterError(
                     f"{option(name, '...')} is for classes, and {cls.__name__} have none; leave it "
                     "out."
                 )
-        return {}
+        classes = options.get("classes") if has_classes else None
+        return {} if classes is None else {"classes": classes}
 
     @classmethod
     def from_arrays(cls, task: Any, worker: Any, *values: Any, **options: Any) -> Self:

@@ -326,10 +326,6 @@ class Estimator:
         several = "start" in self._kind().answers.shown
         return self.task_columns() if several else self.main_columns()
 
-    def main_table(self, library: str | None = None) -> Any:
-        """Return the main table of the kind as a frame; see :meth:`worker_table`."""
-        return self._as_frame(self.main_columns(), library)
-
     def worker_columns(self) -> dict[str, NDArray[Any]]:
         """Return the columns of :meth:`worker_table` as arrays."""
         self._require_fitted()

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.parameter_checks import check_integer, check_number
-from wisecrowd.core.simulation_checks import Codes, Floats
+from wisecrowd.core.types import Codes, Floats
 
 # Entries of a temporary rows x workers table of random keys.
 _BLOCK_ENTRIES = 1 << 22
@@ -396,3 +396,18 @@ def _swap_some(
     good = (counts[place.reshape(new.shape)] == 1).all(axis=0)
     first, second = first[good], second[good]
     worker[first], worker[second] = worker[second], worker[first]
+
+
+def given_or_usual(assignment: Assignment | None, n_workers: int) -> Assignment:
+    """Return the given graph; by default five workers per task, or all if there are fewer."""
+    return PerTask(min(5, n_workers)) if assignment is None else assignment
+
+
+def drawn_pairs(
+    graph: Assignment, n_tasks: int, n_workers: int, rng: np.random.Generator
+) -> tuple[Codes, Codes]:
+    """Draw the pairs (task, worker) of a graph, and refuse one without any."""
+    task, worker = graph.assign(n_tasks, n_workers, rng)
+    if task.size == 0:
+        raise ParameterError(f"{graph!r} drew no annotation at all; ask for more labels.")
+    return task, worker

@@ -99,10 +99,9 @@ class Kind:
     default_method : str
         Command-line name of the default method.
     package : str
-        The package with the other parts of the kind: ``methods.METHODS``, a small crowd and
-        symmetries for the common checks (``example``), ``scorer.SCORER``, ``audit.PLAN``,
-        ``report.PLAN``, ``checks.CHECKS`` and ``packed.PACKED``. What is absent is not offered
-        for the kind.
+        The package with the other parts of the kind: ``methods.METHODS``; ``checks`` with a small
+        crowd, its symmetries and ``CHECKS``; ``scorer.SCORER``, ``audit.PLAN``, ``report.PLAN`` and
+        ``packed.PACKED``. What is absent is not offered for the kind.
     also_called : tuple of str
         Other words for the kind, for suggestions.
     pack_method : str
@@ -202,14 +201,14 @@ class Kind:
 
     def example_crowd(self, make: Any, seed: int = 0) -> Any:
         """Return a small crowd for fitting a method."""
-        example = self.example or _part(self.package, "example").example
+        example = self.example or _part(self.package, "checks").example
         return example(make, seed)
 
     def all_symmetries(self) -> tuple[Symmetry, ...]:
         """Return the symmetries that hold for every method of this kind."""
         if not self.package:
             return self.symmetries
-        found: tuple[Symmetry, ...] = _part(self.package, "example").SYMMETRIES
+        found: tuple[Symmetry, ...] = _part(self.package, "checks").SYMMETRIES
         return found
 
 
@@ -241,25 +240,24 @@ def kinds_package() -> ModuleType:
     return _part("wisecrowd", "kinds")
 
 
+def built_in() -> dict[str, str]:
+    """Return the package of every built-in kind by name, without loading them."""
+    kinds = kinds_package()
+    return {name: f"{kinds.__name__}.{kinds.FOLDERS.get(name, name)}" for name in kinds.NAMES}
+
+
 class _Kinds(Mapping[str, Kind]):
     """The rows of the built-in kinds, each loaded when it is asked for."""
 
-    def package(self, name: str) -> str:
-        """Return the package of a kind."""
-        kinds = kinds_package()
-        if name not in kinds.NAMES:
-            raise KeyError(name)
-        return f"wisecrowd.kinds.{kinds.FOLDERS.get(name, name)}"
-
     def __getitem__(self, name: str) -> Kind:
-        row: Kind = _part(self.package(name), "kind").KIND
+        row: Kind = _part(built_in()[name], "kind").KIND
         return row
 
     def __iter__(self) -> Iterator[str]:
-        return iter(kinds_package().NAMES)
+        return iter(built_in())
 
     def __len__(self) -> int:
-        return len(kinds_package().NAMES)
+        return len(built_in())
 
 
 KINDS = _Kinds()
@@ -272,7 +270,7 @@ def all_kinds() -> dict[str, Kind]:
 
 def kind_names() -> list[str]:
     """Return the names of all kinds, without loading them."""
-    return [*KINDS, *(kind.name for kind in current_settings().kinds)]
+    return [*built_in(), *(kind.name for kind in current_settings().kinds)]
 
 
 def method_modules(type: str | None = None) -> dict[str, str]:
@@ -280,13 +278,11 @@ def method_modules(type: str | None = None) -> dict[str, str]:
 
     Only the rows of kinds from elsewhere are loaded.
     """
+    packages = built_in()
     found: dict[str, str] = {}
     for name in kind_names() if type is None else [type]:
-        found |= (
-            _located(KINDS.package(name))
-            if name in list(KINDS)
-            else get_kind(name).method_modules()
-        )
+        own = packages.get(name)
+        found |= _located(own) if own else get_kind(name).method_modules()
     return found
 
 
@@ -333,7 +329,7 @@ def get_kind(name: str) -> Kind:
     >>> get_kind("labels").container.__name__
     'CrowdLabels'
     """
-    if name in list(KINDS):
+    if name in built_in():
         return KINDS[name]
     found = all_kinds()
     if name not in found:

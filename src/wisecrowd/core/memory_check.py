@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, ParameterError
 
 UNKNOWN = 1 << 62  # bytes, if the system does not report a limit
 # Files with the memory limit of a Linux container, for both versions of control groups.
@@ -71,4 +71,14 @@ def require_memory(size: int, what: str, instead: str) -> None:
         raise DataError(
             f"{what} need {readable_bytes(size)} but the machine has {readable_bytes(limit)}; "
             f"{instead}."
+        )
+
+
+def check_room(size: float, what: str) -> None:
+    """Refuse a simulation that needs more bytes than there are, before any of them is taken."""
+    limit = available_memory()
+    if size > limit:
+        raise ParameterError(
+            f"{what} would need {readable_bytes(size)}, but the machine has "
+            f"{readable_bytes(limit)}; simulate fewer."
         )

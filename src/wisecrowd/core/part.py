@@ -14,6 +14,7 @@ from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.plain_values import plain
 
+MOST_ALONE = 0.5  # share of tasks with a single label
 Table = Mapping[str, NDArray[Any]]
 
 
@@ -166,6 +167,18 @@ def no_signal(of: str, why: str, remedy: str) -> Finding:
     """Return the finding that no worker follows the others."""
     text = f"No worker's {of} follow those of the others: they are all random, or {why}."
     return Finding("no-signal", "high", 1.0, (), text, remedy)
+
+
+def single_labels(share: float) -> list[Finding]:
+    """Return the finding that most tasks have a single label, if this share is most of them."""
+    if not share > MOST_ALONE:
+        return []
+    return [Finding(
+        "one-label-per-task", "medium", share, (),
+        f"{share:.0%} of the tasks, which is the score, have a single label, so neither these "
+        "labels nor their workers can be checked.",
+        "Ask a second worker about some of these tasks.",
+    )]  # fmt: skip
 
 
 def prune_or(method: str, does: str, effect: Any, options: str = "", data: str = "data") -> str:

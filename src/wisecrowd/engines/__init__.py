@@ -1,4 +1,4 @@
-"""Engines that run the local steps: in memory here, on the shards of a pack in ``packs``."""
+"""What engines use: threads here; they run steps in ``inference.engine`` and ``packs``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Iterative inference: the loop, its monitor, worker priors and starting points."""
+"""Iterative inference: the loop, the engine in memory, the monitor, and priors of workers."""

@@ -81,9 +81,14 @@ class ScoringPlan:
     n_folds_used: int
 
     @cached_property
+    def scored(self) -> Mask:
+        """(n_annotations,): labels that are hidden from a fit, and scored."""
+        return (self.folds >= 0) & (self.folds < self.n_folds_used)
+
+    @cached_property
     def n_hidden(self) -> int:
         """Number of labels that are scored; 0 if every task has one label at most."""
-        return int(((self.folds >= 0) & (self.folds < self.n_folds_used)).sum())
+        return int(self.scored.sum())
 
     def scores(
         self, score: Callable[[Mask], Floats], refusal: str = NOTHING_TO_HIDE
@@ -109,9 +114,8 @@ class ScoringPlan:
             hidden = self.folds == fold
             if hidden.any():
                 found[hidden] = score(hidden)
-        scored = (self.folds >= 0) & (self.folds < self.n_folds_used)
-        weight = None if labels.weight is None else labels.weight[scored]
-        return HeldOutScore(found[scored], labels.task[scored], weight)
+        weight = None if labels.weight is None else labels.weight[self.scored]
+        return HeldOutScore(found[self.scored], labels.task[self.scored], weight)
 
 
 def scoring_plan(labels: Annotations, n_folds_used: int | None = None) -> ScoringPlan:

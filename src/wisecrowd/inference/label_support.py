@@ -77,7 +77,7 @@ def label_support(
         moved = (first != second) & (first >= 0) & (second >= 0)
         new[rows] = moved[task] & (label == second[task])
         old[rows] = moved[task] & (label == first[task])
-    scored = np.flatnonzero((folds >= 0) & (folds < plan.n_folds_used))
+    scored = np.flatnonzero(plan.scored)
     scored = scored if keep is None else scored[keep]
     difference = new[scored].astype(np.float64) - old[scored]
     by_task = np.bincount(labels.task[scored], difference, labels.n_tasks)

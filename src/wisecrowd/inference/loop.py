@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from wisecrowd.engines.memory import MemoryShards, Shard, Sink
+from wisecrowd.inference.engine import MemoryShards, Sink
 from wisecrowd.inference.monitor import Progress, current_listener
 
 if TYPE_CHECKING:
     from wisecrowd.kinds.classes.families.posteriors import Start
+    from wisecrowd.kinds.classes.shards import Shard
 
 LONGEST_STEP = 16.0  # longer extrapolations are rarely accepted and amplify rounding errors
 TINY = 1e-300  # keeps divisors above zero

@@ -24,8 +24,6 @@ from wisecrowd.kinds import LABELS, ORDERED
 from wisecrowd.packs.pack import Pack
 
 _QUESTIONS = 50  # at most this many are counted
-SCALES = ((1, 5), (0, 4), (1, 7))  # ends of usual scales of grades
-FEWEST_GRADES = 4  # of a scale that occur
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Kinds of labels: one package each, with the same file names in all of them.
 
 A kind consists of a container, a class of answers, methods, and a row, ``KIND`` in its module
-``kind``. The other parts are found by their names: ``example``, ``scorer``, ``audit``, ``report``,
-``simulate``, ``checks``, ``packed``. Here are the names of the kinds, and what the columns of a
+``kind``. The other parts are found by their names: ``scorer``, ``audit``, ``report``, ``simulate``,
+``checks``, ``packed``. Here are the names of the kinds, and what the columns of a
 table tell about its kind before any kind is loaded.
 """
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from wisecrowd.core.saved_attributes import Saved
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards
+from wisecrowd.inference.engine import MemoryShards
 from wisecrowd.inference.loop import LoopResult
 from wisecrowd.inference.priors import as_worker_prior
 from wisecrowd.kinds.classes.families.worker_nodes import starts_edge

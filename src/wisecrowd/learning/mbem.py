@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from wisecrowd.core.parameter_checks import MOST_STARTS, Count, Flag, Limits, Number
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import in_memory
+from wisecrowd.inference.engine import in_memory
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.confusion import naive_bayes
 from wisecrowd.kinds.classes.prior import TaskPrior

@@ -10,7 +10,7 @@ import numpy as np
 from wisecrowd.core.parameter_checks import Limits, Number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import in_memory
+from wisecrowd.inference.engine import in_memory
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.inference.priors import as_row_prior
 from wisecrowd.kinds.classes.families.confusion import known_mixture

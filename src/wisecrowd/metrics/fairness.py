@@ -31,10 +31,6 @@ from wisecrowd.core.parameter_checks import as_generator, check_integer
 
 LEAST_TASKS = 30  # of a group that counts in a difference
 N_REPLICATES = 400
-RATES = (
-    "selection_rate", "base_rate", "accuracy", "true_positive_rate", "false_positive_rate",
-    "false_negative_rate",
-)  # fmt: skip
 # Name → the rates whose differences it is the larger of.
 DIFFERENCES = {
     "demographic_parity_difference": ("selection_rate",),

@@ -4,7 +4,7 @@
 batches                   mini-batches of tasks with annotations, or of items with votes on pairs
 heads                     what is learned of workers: confusion matrices, scale and bias, rates
 objectives                losses of classes, numbers, noisy preferences and sameness
-penalties                 regularisers that identify confusion matrices or clusters, exact losses
+penalties                 regularisers that identify confusion matrices or clusters
 backbones                 small networks, and their names
 ========================  ======================================================================
 """

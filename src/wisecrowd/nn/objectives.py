@@ -74,9 +74,6 @@ def log_joint(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor
     return log_probas + batch.per_task(log_rows)
 
 
-posterior = log_joint  # the name it had before
-
-
 def marginal_log_likelihood(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:
     r"""Return the mean over tasks of :math:`\log \sum_k f_k(x_i) \prod_j \theta_j[k, l_{ij}]`.
 

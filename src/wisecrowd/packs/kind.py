@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.kinds import get_kind, kind_names
 from wisecrowd.core.result import Fit
-from wisecrowd.engines.memory import posterior_and_more, posterior_of
+from wisecrowd.inference.engine import posterior_and_more, posterior_of
 
 if TYPE_CHECKING:
     from wisecrowd.core.aggregator import Aggregator

@@ -18,14 +18,12 @@ from wisecrowd.core.part import NotApplicable
 from wisecrowd.core.registry import get_method, kebab_case, names_default
 from wisecrowd.inference.scorers import scorer_of
 from wisecrowd.reporting.display import shown
-from wisecrowd.reporting.health import bars_of, spread_of
+from wisecrowd.reporting.health import columns_of, state_of
 from wisecrowd.reporting.money import money
 from wisecrowd.reporting.plans import Content, ReportPlan, report_plan
 from wisecrowd.reporting.sections import SECTIONS, nothing
 from wisecrowd.reporting.study import require_alone
 from wisecrowd.truth.measured_accuracy import MeasuredAccuracy, accuracy
-
-FEW_LABELS = 10  # of a worker
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,20 +144,9 @@ def _checked(fit: Any, data: Any) -> Any:
 
 def health(study: AnswerStudy) -> dict[str, Any]:
     """Return the state of the data and of the fit as plain data."""
-    data = study.labels
-    per_task, per_worker = data.labels_per_task, data.labels_per_worker
     return {
-        "notes": [shown(note) for note in data.notes],
-        "warnings": [shown(text) for text in study.fit.warnings_],
-        "converged": bool(study.fit.converged_),
-        "n_iter": int(study.fit.n_iter_),
-        "labels_per_task": spread_of(per_task),
-        "labels_per_worker": spread_of(per_worker),
-        "n_bare_tasks": int((per_task == 0).sum()),
-        "n_single_tasks": int((per_task == 1).sum()),
-        "n_light_workers": int(((per_worker > 0) & (per_worker < FEW_LABELS)).sum()),
-        "bars": bars_of(per_task),
-        "columns": [*(["weight"] if data.weight is not None else []), *data.columns],
+        **state_of(study.labels, study.fit),
+        "columns": columns_of(study.labels),
         "skipped": {name: shown(reason) for name, reason in study.audit.skipped.items()},
     }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.reporting.display import shown
 from wisecrowd.reporting.study import Study, is_large
 from wisecrowd.storage.manifest import Manifest
@@ -20,26 +21,38 @@ N_BARS = 12
 def health(study: Study) -> dict[str, Any]:
     """Return missing data and omissions as plain data."""
     labels = study.labels
-    per_task, per_worker = labels.labels_per_task, labels.labels_per_worker
     identified: Any = study.audit.parts.get("identifiability")
     return {
+        **state_of(labels, study.fit),
+        "classes": _classes(study),
+        "n_classes": labels.n_classes,
+        "columns": columns_of(labels),
+        "identified": [] if identified is None else [shown(s) for s in identified.sentences()],
+        "skipped": {name: shown(reason) for name, reason in study.audit.skipped.items()},
+        "shortcuts": _shortcuts(study),
+    }
+
+
+def state_of(labels: Annotations, fit: Any) -> dict[str, Any]:
+    """Return notes, warnings, convergence, and how many labels tasks and workers have."""
+    per_task, per_worker = labels.labels_per_task, labels.labels_per_worker
+    return {
         "notes": [shown(note) for note in labels.notes],
-        "warnings": [shown(text) for text in study.fit.warnings_],
-        "converged": bool(study.fit.converged_),
-        "n_iter": int(study.fit.n_iter_),
+        "warnings": [shown(text) for text in fit.warnings_],
+        "converged": bool(fit.converged_),
+        "n_iter": int(fit.n_iter_),
         "labels_per_task": spread_of(per_task),
         "labels_per_worker": spread_of(per_worker),
         "n_bare_tasks": int((per_task == 0).sum()),
         "n_single_tasks": int((per_task == 1).sum()),
         "n_light_workers": int(((per_worker > 0) & (per_worker < FEW_LABELS)).sum()),
         "bars": bars_of(per_task),
-        "classes": _classes(study),
-        "n_classes": labels.n_classes,
-        "columns": [*(["weight"] if labels.weight is not None else []), *labels.columns],
-        "identified": [] if identified is None else [shown(s) for s in identified.sentences()],
-        "skipped": {name: shown(reason) for name, reason in study.audit.skipped.items()},
-        "shortcuts": _shortcuts(study),
     }
+
+
+def columns_of(labels: Annotations) -> list[str]:
+    """Return the names of the columns besides task, worker and label."""
+    return [*(["weight"] if labels.weight is not None else []), *labels.columns]
 
 
 def spread_of(counts: Any) -> dict[str, float]:

@@ -430,8 +430,7 @@ class Trials:
         everything = np.ones(len(score.per_label), dtype=bool)
         if not isinstance(self._plan, ScoringPlan):  # votes, grouped by worker
             return np.asarray(~gone[score.task])
-        folds = self._plan.folds
-        rows = np.flatnonzero((folds >= 0) & (folds < self._plan.n_folds_used))
+        rows = np.flatnonzero(self._plan.scored)
         if len(rows) != len(everything):  # several values of each annotation
             return everything
         some = self._plan.labels

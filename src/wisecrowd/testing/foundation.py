@@ -15,6 +15,7 @@ from unittest import SkipTest
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.estimator import Estimator
@@ -130,6 +131,16 @@ def short_run(make: Make, n_iter: int = 5) -> Aggregator:
     fixed: dict[str, Any] = {"max_iter": n_iter, "tol": 0.0, "n_init": 1}
     nested = [name for name in make().get_params() if name.rpartition("__")[2] in fixed]
     return with_params(make, **{name: fixed[name.rpartition("__")[2]] for name in nested})
+
+
+def with_both_kernels(
+    make: Make, data: Annotations, **options: Any
+) -> tuple[Aggregator, Aggregator]:
+    """Return fits of two new methods: with the reference kernels, and with the compiled ones."""
+    with replaced(kernels, "COMPILE_FROM", 10**12):
+        reference = make().fit(data, **options)
+    with replaced(kernels, "COMPILE_FROM", 0):
+        return reference, make().fit(data, **options)
 
 
 def is_stochastic(make: Make) -> bool:

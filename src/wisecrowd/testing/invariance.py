@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import random
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.saved_attributes import ANY_LENGTH
-from wisecrowd.engines import memory
 from wisecrowd.engines.threads import set_threads
+from wisecrowd.inference import engine
 from wisecrowd.kinds.classes.answers import ClassAnswers
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families import posteriors
@@ -47,6 +47,7 @@ from wisecrowd.testing.foundation import (
     same_value,
     short_run,
     tied,
+    with_both_kernels,
     with_params,
 )
 
@@ -226,7 +227,7 @@ def _others(make: Make) -> Any:
 def check_thread_count(make: Make) -> None:
     """Require that one, two and three threads give the same bits, with several blocks of tasks."""
     labels = simulated(240, 3, n_classes_for(make)).labels
-    with replaced(memory, "SMALLEST_SHARD", 1):
+    with replaced(engine, "SMALLEST_SHARD", 1):
         one = _fit_with_threads(make, labels, 1)
         for threads in (2, 3):
             several = _fit_with_threads(make, labels, threads)
@@ -250,10 +251,7 @@ def check_kernels_agree(make: Make) -> None:
     labels = small_labels(make)
     prior = np.random.default_rng(0).dirichlet(np.full(labels.n_classes, 20.0), labels.n_tasks)
     for options in ({}, {"task_prior": prior, "gold": {labels.tasks[0]: labels.classes[0]}}):
-        with replaced(kernels, "COMPILE_FROM", 10**12):
-            reference = short_run(make).fit(labels, **options)
-        with replaced(kernels, "COMPILE_FROM", 0):
-            fast = short_run(make).fit(labels, **options)
+        reference, fast = with_both_kernels(partial(short_run, make), labels, **options)
         when = "between the reference and the compiled kernels"
         assert_close(reference.probas_, fast.probas_, "probas_", when)
         assert_close(reference.worker_accuracy_, fast.worker_accuracy_, "worker_accuracy_", when)

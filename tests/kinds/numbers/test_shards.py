@@ -10,7 +10,7 @@ from tests.engines.test_engines_agree import N_SHARDS, PicklingEngine
 
 from wisecrowd import simulate
 from wisecrowd.core.registry import get_method, method_names
-from wisecrowd.engines.memory import MemoryEngine, cut_tasks
+from wisecrowd.inference.engine import MemoryEngine, cut_tasks
 from wisecrowd.kinds.numbers.answers import number_prior
 from wisecrowd.kinds.numbers.container import CrowdNumbers
 

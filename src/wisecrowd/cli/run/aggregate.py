@@ -65,13 +65,14 @@ def aggregate(context: typer.Context, files: list[str], asked: AggregateOptions)
         return
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
     sources = [*files, *([gold.path] if gold else [])]
+    declared = asked.reading.declared_type
     for group in asked.groups_of_options:
-        group.check(asked.reading.declared_type)
+        group.check(declared)
         sources += group.sources()
     places = _checked_places(asked, sources)
     set_threads(asked.running.threads)
     model = named_method(context, asked.method, asked.parameter, asked.reading, asked.running.seed)
-    reading = replace(asked.reading, type=type_for(model, asked.reading.declared_type))
+    reading = replace(asked.reading, type=type_for(model, declared))
     check_predictions(asked.exports, files, reading)
     with Notes(asked.running.quiet) as notes:
         labels = with_groups(read_labels(files, reading, notes), asked.groups)

@@ -2,33 +2,95 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
+from wisecrowd.core.graphs import PerTask
+from wisecrowd.core.kinds import Symmetry
 from wisecrowd.kinds.boxes.container import CrowdRegions
-from wisecrowd.testing.crowds import columns_of, example
+from wisecrowd.kinds.boxes.simulate import boxes
+from wisecrowd.testing.crowds import columns_of
 from wisecrowd.testing.foundation import (
     Check,
     Make,
     assert_close,
     check,
-    fit_or_refusal,
-    numbers_of,
-    replaced,
     require,
     short_run,
+    text_ids,
+    with_both_kernels,
+)
+from wisecrowd.testing.kind_checks import (
+    assert_all_sound,
+    assert_finite,
+    check_no_prior,
+    check_objective_monotone,
 )
 
 MOST_CERTAIN = 0.97  # confidence that one image with three workers may give
 
 
+# ----------------------------------------------------------------------------------------- example
+
+
+def example(make: Make, seed: int = 0) -> CrowdRegions:
+    """Return 40 images with boxes of two classes by 4 of 7 workers each, with text ids."""
+    made = boxes(
+        40, 7, PerTask(4), miss=0.25, phantoms=0.3, classes=("car", "person"), mistype=0.25,
+        random_state=seed,
+    )  # fmt: skip
+    table = made.data.to_dict()
+    sides = (table[name] for name in ("x", "y", "width", "height", "label"))
+    return CrowdRegions.from_arrays(*text_ids(table["task"], table["worker"]), *sides)
+
+
+def _move_images(data: CrowdRegions) -> CrowdRegions:
+    boxes = 2.0 * data.boxes
+    boxes[:, :2] += 30.0
+    return replace(data, boxes=boxes)
+
+
+def _moved_boxes(learned: Mapping[str, Any]) -> dict[str, Any]:
+    boxes = 2.0 * learned["boxes_"]
+    boxes[:, :2] += 30.0
+    return {"boxes_": boxes, **_same_boxes(learned)}
+
+
+def _same_boxes(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("box_confidence_", "n_boxes_", "detection_rate_", "phantoms_per_image_", "worker_iou_",
+            "side_bias_")  # fmt: skip
+    return {name: learned[name] for name in kept}
+
+
+def _reverse_box_classes(data: CrowdRegions) -> CrowdRegions:
+    return replace(data, label=(data.n_classes - 1 - data.label).astype(np.int32))
+
+
+def _box_classes_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
+    last = len(learned["classes_"]) - 1
+    return {"box_label_": last - learned["box_label_"], "boxes_": learned["boxes_"],
+            **_same_boxes(learned)}  # fmt: skip
+
+
+SYMMETRIES = (
+    Symmetry(name="shift and scale of images", change=_move_images, expected=_moved_boxes),
+    Symmetry(
+        name="reversing the classes", change=_reverse_box_classes, expected=_box_classes_reversed
+    ),
+)
+
+
+# ------------------------------------------------------------------------------------------ checks
+
+
 def _assert_sound(fitted: Aggregator, data: CrowdRegions, when: str) -> None:
     """Require finite results, boxes inside the hull of the workers' boxes, and probabilities."""
-    for name in numbers_of(fitted):
-        require(np.isfinite(getattr(fitted, name)).all(), f"{name} is not finite {when}")
+    assert_finite(fitted, when)
     table = fitted.main_columns()
     require(len(table["x"]) == int(fitted.n_boxes_.sum()), f"the table of objects {when}")
     sizes = np.stack([table["width"], table["height"]])
@@ -45,9 +107,6 @@ def _assert_sound(fitted: Aggregator, data: CrowdRegions, when: str) -> None:
 @check
 def check_boxes_sound(make: Make) -> None:
     """Require sound results on small crowds and on degenerate ones."""
-    for seed in range(2):
-        data = example(make, seed)
-        _assert_sound(make().fit(data), data, "on a small crowd")
     nothing = (None,) * 4
     odd: dict[str, list[tuple[Any, ...]]] = {
         "with one box": [("a", "ann", 1, 1, 5, 5)],
@@ -58,20 +117,11 @@ def check_boxes_sound(make: Make) -> None:
         "with separate crowds": [("a", "ann", 1, 1, 5, 5), ("b", "bob", 1, 1, 5, 5)],
         "with a tiny box": [("a", "ann", 1, 1, 1e-9, 1e-9), ("a", "bob", 1, 1, 1e9, 1e9)],
     }
-    for when, rows in odd.items():
-        data = CrowdRegions.from_arrays(*(list(column) for column in zip(*rows, strict=True)))
-        _assert_sound(make().fit(data), data, when)
-
-
-@check
-def check_objective_monotone(make: Make) -> None:
-    """Require that the objective never decreases, for methods that declare this."""
-    if not make().tags().monotone:
-        return
-    for seed in range(2):
-        history = np.array(make().fit(example(make, seed)).history_)
-        fall = float(np.max(history[:-1] - history[1:], initial=0.0))
-        require(len(history) > 1 and fall <= 1e-9 * abs(history[-1]), f"it falls by {fall:.3g}")
+    crowds = {
+        when: CrowdRegions.from_arrays(*(list(column) for column in zip(*rows, strict=True)))
+        for when, rows in odd.items()
+    }
+    assert_all_sound(make, _assert_sound, crowds)
 
 
 @check
@@ -130,17 +180,6 @@ def check_renamed_objects(make: Make) -> None:
 
 
 @check
-def check_no_prior(make: Make) -> None:
-    """Require that gold, priors and starts are refused."""
-    data = example(make)
-    given: list[dict[str, Any]] = [
-        {"gold": {data.tasks[0]: []}}, {"task_prior": [1.0]}, {"init": [1.0]},
-    ]  # fmt: skip
-    for options in given:
-        require(fit_or_refusal(make(), data, **options) is None, f"{options} was accepted")
-
-
-@check
 def check_predict_repeats_fit(make: Make) -> None:
     """Require that ``predict`` on the training data repeats the fit, and works on new tasks."""
     if not make().tags().inductive:
@@ -170,9 +209,7 @@ def check_few_labels(make: Make) -> None:
 def check_kernels_agree(make: Make) -> None:
     """Require that compiled and reference kernels give the same objects."""
     data = example(make)
-    plain = short_run(make).fit(data)
-    with replaced(kernels, "COMPILE_FROM", 0):
-        fast = short_run(make).fit(data)
+    plain, fast = with_both_kernels(partial(short_run, make), data)
     assert_close(plain.boxes_, fast.boxes_, "boxes_", "between kernels")
     assert_close(plain.box_share_, fast.box_share_, "box_share_", "between kernels")
 

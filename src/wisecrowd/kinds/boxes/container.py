@@ -86,13 +86,6 @@ class CrowdRegions(Annotations):
         }
 
     @classmethod
-    def reading_options(cls, **options: Any) -> dict[str, Any]:
-        """Return the classes that the user declares; there are no abstentions."""
-        classes = options.pop("classes", None)
-        super().reading_options(**options)
-        return {} if classes is None else {"classes": classes}
-
-    @classmethod
     def from_arrays(cls, task: Any, worker: Any, *values: Any, **options: Any) -> Self:
         """Build from columns with one row per box, or per worker who saw a task and drew nothing.
 

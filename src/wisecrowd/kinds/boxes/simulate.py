@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.graphs import Assignment, PerTask
+from wisecrowd.core.graphs import Assignment, drawn_pairs, given_or_usual
 from wisecrowd.core.ids.packed_sort import ragged_places
+from wisecrowd.core.memory_check import check_room
 from wisecrowd.core.parameter_checks import as_generator, check_integer, check_number
-from wisecrowd.core.simulation_checks import Floats, check_room
-from wisecrowd.core.types import Longs
+from wisecrowd.core.types import Floats, Longs
 from wisecrowd.kinds.boxes.container import IMAGE_HEIGHT, IMAGE_WIDTH, NO_CLASS, CrowdRegions
 from wisecrowd.kinds.boxes.metrics import boxes_of, sides_of
 
@@ -121,7 +121,7 @@ def boxes(
     if len(set(classes)) < len(classes):
         raise ParameterError(f"classes is {classes!r}; give different names.")
     of_truth, of_workers, of_graph, of_boxes = as_generator(random_state).spawn(4)
-    graph = PerTask(min(5, n_workers)) if assignment is None else assignment
+    graph = given_or_usual(assignment, n_workers)
     expected = (mean_objects + phantoms + 1) * graph.expected_labels(n_tasks, n_workers)
     check_room(_BYTES_PER_BOX * expected, "The boxes")
     extent = np.array(size, dtype=np.float64)
@@ -131,9 +131,7 @@ def boxes(
     kind = of_truth.integers(0, len(names), len(true))
     is_hard = of_truth.random(len(true)) < hard
     rates = _workers(n_workers, (miss, phantoms, noise, looseness, bias), of_workers)
-    task, worker = graph.assign(n_tasks, n_workers, of_graph)
-    if task.size == 0:
-        raise ParameterError(f"{graph!r} drew no annotation at all; ask for more labels.")
+    task, worker = drawn_pairs(graph, n_tasks, n_workers, of_graph)
     pointer = np.append(0, np.cumsum(count))
     shown, _ = ragged_places(pointer, task)
     look = np.repeat(np.arange(len(task)), count[task])

@@ -23,6 +23,8 @@ from wisecrowd.core.ids.packed_sort import stable_order as stable_order
 from wisecrowd.core.messages.descriptions import describe_ids as describe_ids
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Codes, Floats
+from wisecrowd.inference.engine import cut_tasks
+from wisecrowd.kinds.classes.shards import Shard, cut_labels
 
 ENOUGH = 30_000  # annotations; larger data sets are subsampled evenly by task
 # Share of tasks with labels by two workers or more, or gold, from which workers and class
@@ -287,7 +289,7 @@ def vote_table(labels: CrowdLabels, *, weighted: bool = False) -> NDArray[np.flo
     return votes.reshape(labels.n_tasks, labels.n_classes).astype(np.float64)
 
 
-def labelled_by_several(labels: CrowdLabels) -> NDArray[np.bool_]:
+def labelled_by_several(labels: CrowdLabels | Shard) -> NDArray[np.bool_]:
     """Return (n_tasks,): whether two workers or more labelled a task, with positive weight.
 
     Examples
@@ -296,14 +298,7 @@ def labelled_by_several(labels: CrowdLabels) -> NDArray[np.bool_]:
     >>> labelled_by_several(labels)
     array([ True, False])
     """
-    return labelled_twice(labels.indptr, labels.worker, labels.weight)
-
-
-def labelled_twice(
-    indptr: NDArray[np.int64], worker: NDArray[np.int32], weight: NDArray[np.float64] | None
-) -> NDArray[np.bool_]:
-    """Return (n_tasks,): whether two workers or more labelled a task; labels are sorted by task."""
-    size = np.diff(indptr)
+    size, worker, weight = np.diff(labels.indptr), labels.worker, labels.weight
     if weight is not None and not weight.all():
         counted = weight > 0
         task = np.repeat(np.arange(len(size)), size)[counted]
@@ -339,3 +334,6 @@ def subsample_tasks(labels: CrowdLabels, most: int = ENOUGH) -> CrowdLabels:
 def subsample_step(labels: CrowdLabels, most: int = ENOUGH) -> int:
     """Return the step m of :func:`subsample_tasks`."""
     return max(-(-labels.n_annotations // most), 1)
+
+
+cut_tasks.register(CrowdLabels, cut_labels)

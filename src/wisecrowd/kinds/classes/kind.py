@@ -17,7 +17,7 @@ def findings(
     data: CrowdLabels, result: Fit, known: Mask | None = None, *, labels_only: bool = True
 ) -> list[Finding]:
     """Return the findings of the common checks, which are loaded when a fit has ended."""
-    from wisecrowd.kinds.classes.checks.fit_checks import findings_of
+    from wisecrowd.kinds.classes.findings.fit_checks import findings_of
 
     return findings_of(data, result, known, labels_only=labels_only)
 

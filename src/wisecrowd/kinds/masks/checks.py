@@ -2,33 +2,105 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from wisecrowd.kinds.masks.container import CrowdMasks
+from wisecrowd.core.graphs import PerTask
+from wisecrowd.core.kinds import Symmetry
+from wisecrowd.kinds.masks.container import HEIGHT, WIDTH, CrowdMasks
 from wisecrowd.kinds.masks.methods import patterns as mask_patterns
 from wisecrowd.kinds.masks.run_lengths import counts_of, dense_mask
-from wisecrowd.testing.crowds import columns_of, example
+from wisecrowd.kinds.masks.simulate import masks
+from wisecrowd.testing.crowds import columns_of
 from wisecrowd.testing.foundation import (
     Check,
     Make,
     assert_close,
     check,
-    fit_or_refusal,
     numbers_of,
     replaced,
     require,
     short_run,
 )
+from wisecrowd.testing.kind_checks import (
+    assert_all_sound,
+    assert_finite,
+    check_no_prior,
+    check_objective_monotone,
+)
 
 MOST_CERTAIN = 0.99  # confidence that one image with three workers may give
 
 
+# ----------------------------------------------------------------------------------------- example
+
+
+def example(make: Make, seed: int = 0) -> CrowdMasks:
+    """Return 12 images of 18 × 15 pixels, marked by 4 of 7 workers each, with text ids."""
+    made = masks(
+        12, 7, PerTask(4), height=18, width=15, radius=0.2, offset=0.2, random_state=seed
+    ).data
+    return replace(
+        made,
+        tasks=np.array([f"task-{i:05d}" for i in range(made.n_tasks)], dtype=object),
+        workers=np.array([f"worker-{j:04d}" for j in range(made.n_workers)], dtype=object),
+    )
+
+
+def _moved_masks(
+    runs: Any, pointer: Any, height: Any, width: Any, move: Callable[[Any], Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the run lengths of moved images, and their pointers."""
+    found = []
+    for e in range(len(pointer) - 1):
+        own = runs[pointer[e] : pointer[e + 1]]
+        found.append(counts_of(move(dense_mask(own, int(height[e]), int(width[e])))))
+    return np.concatenate(found), np.cumsum([0, *map(len, found)])
+
+
+def _move_masks(data: CrowdMasks, move: Callable[[Any], Any]) -> CrowdMasks:
+    sizes = data.height[data.task], data.width[data.task]
+    mask, pointer = _moved_masks(data.mask, data.pointer, *sizes, move)
+    size = np.array([move(np.empty((h, w))).shape for h, w in
+                     zip(data.height.tolist(), data.width.tolist(), strict=True)])  # fmt: skip
+    return replace(
+        data, mask=mask.astype(np.int32), pointer=pointer,
+        task_columns={HEIGHT: size[:, 0].copy(), WIDTH: size[:, 1].copy()},
+    )  # fmt: skip
+
+
+def _images_moved(learned: Mapping[str, Any], move: Callable[[Any], Any]) -> dict[str, Any]:
+    pointer = np.append(0, np.cumsum(learned["n_runs_"]))
+    sizes = learned["height_"], learned["width_"]
+    kept = ("area_", "confidence_", "worker_accuracy_", "sensitivity_", "worker_iou_")
+    moved = _moved_masks(learned["mask_runs_"], pointer, *sizes, move)[0]
+    return {"mask_runs_": moved} | {name: learned[name] for name in kept}
+
+
+def _image_symmetry(name: str, move: Callable[[Any], Any]) -> Symmetry:
+    return Symmetry(
+        name=name,
+        change=lambda data: _move_masks(data, move),
+        expected=lambda learned: _images_moved(learned, move),
+    )
+
+
+SYMMETRIES = (
+    _image_symmetry("swapping rows and columns", np.transpose),
+    _image_symmetry("turning images upside down", np.flipud),
+)
+
+
+# ------------------------------------------------------------------------------------------ checks
+
+
 def _assert_sound(fitted: Any, data: CrowdMasks, when: str) -> None:
     """Require masks of the images' sizes that agree with the probabilities of their pixels."""
-    for name in numbers_of(fitted):
-        require(np.isfinite(getattr(fitted, name)).all(), f"{name} is not finite {when}")
+    assert_finite(fitted, when)
     pointer = np.append(0, np.cumsum(fitted.n_runs_))
     sizes = list(zip(data.height.tolist(), data.width.tolist(), strict=True))
     for i, task in enumerate(data.tasks.tolist()):
@@ -45,9 +117,6 @@ def _assert_sound(fitted: Any, data: CrowdMasks, when: str) -> None:
 @check
 def check_masks_sound(make: Make) -> None:
     """Require sound results on small crowds and on degenerate ones."""
-    for seed in range(2):
-        data = example(make, seed)
-        _assert_sound(make().fit(data), data, "on a small crowd")
     full, none, dot = np.ones((4, 3)), np.zeros((4, 3)), np.zeros((4, 3))
     dot[1, 2] = 1
     odd = {
@@ -59,20 +128,8 @@ def check_masks_sound(make: Make) -> None:
         "with an empty and a full mask": (["i", "i"], ["ann", "bob"], [none, full]),
         "with images of two sizes": (["i", "j"], ["ann", "bob"], [dot, np.ones((2, 5))]),
     }
-    for when, columns in odd.items():
-        data = CrowdMasks.from_arrays(*columns)
-        _assert_sound(make().fit(data), data, when)
-
-
-@check
-def check_objective_monotone(make: Make) -> None:
-    """Require that the objective never decreases, for methods that declare this."""
-    if not make().tags().monotone:
-        return
-    for seed in range(2):
-        history = np.array(make().fit(example(make, seed)).history_)
-        fall = float(np.max(history[:-1] - history[1:], initial=0.0))
-        require(len(history) > 1 and fall <= 1e-9 * abs(history[-1]), f"it falls by {fall:.3g}")
+    crowds = {when: CrowdMasks.from_arrays(*columns) for when, columns in odd.items()}
+    assert_all_sound(make, _assert_sound, crowds)
 
 
 @check
@@ -139,17 +196,6 @@ def check_blocks_agree(make: Make) -> None:
     for name in numbers_of(together):
         same = np.array_equal(getattr(together, name), getattr(alone, name))
         require(same, f"{name} differs between blocks of images")
-
-
-@check
-def check_no_prior(make: Make) -> None:
-    """Require that gold, priors and starts are refused."""
-    data = example(make)
-    refused: tuple[dict[str, Any], ...] = (
-        {"gold": {}}, {"task_prior": np.ones(2)}, {"init": np.ones((3, 2))},
-    )  # fmt: skip
-    for options in refused:
-        require(fit_or_refusal(make(), data, **options) is None, f"{options} was accepted")
 
 
 CHECKS: tuple[Check, ...] = (

@@ -98,7 +98,7 @@ def held_out_mask_score(fit: MakeFit, plan: ScoringPlan) -> HeldOutScore:
             probas = pattern_means(patterns, fit(data.select_annotations(plan.folds != fold)))
             both = np.column_stack([1 - probas, probas])
             found[hidden] = score_hidden_labels(pixels, hidden, both)
-    scored = (folds >= 0) & (folds < plan.n_folds_used)
+    scored = plan.scored[annotation]
     weight: Any = pixels.weight
     return HeldOutScore(found[scored], data.task[annotation[scored]], weight[scored])
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.graphs import Assignment, PerTask
+from wisecrowd.core.graphs import Assignment, drawn_pairs, given_or_usual
+from wisecrowd.core.memory_check import check_room
 from wisecrowd.core.parameter_checks import as_generator, check_integer, check_number
-from wisecrowd.core.simulation_checks import Floats, check_room
+from wisecrowd.core.types import Floats
 from wisecrowd.kinds.masks.container import HEIGHT, WIDTH, CrowdMasks
 from wisecrowd.kinds.masks.run_lengths import counts_of, rle_text
 
@@ -102,7 +102,7 @@ def masks(
     for name, size in {"offset": offset, "shift": shift, "wobble": wobble}.items():
         check_number(name, size, 0.0, 10.0)
     of_truth, of_workers, of_graph, of_mistakes = as_generator(random_state).spawn(4)
-    graph = PerTask(min(5, n_workers)) if assignment is None else assignment
+    graph = given_or_usual(assignment, n_workers)
     check_room(40.0 * width * n_objects * graph.expected_labels(n_tasks, n_workers), "The runs")
     check_room(20.0 * height * width, "One image")
     size = radius * min(height, width)
@@ -113,9 +113,7 @@ def masks(
         np.full(n_workers, miss) if miss in (0, 1) else of_workers.beta(4 * miss, 4 - 4 * miss,
                                                                         n_workers),
     ])  # fmt: skip
-    task, worker = graph.assign(n_tasks, n_workers, of_graph)
-    if task.size == 0:
-        raise ParameterError(f"{graph!r} drew no annotation at all; ask for more labels.")
+    task, worker = drawn_pairs(graph, n_tasks, n_workers, of_graph)
     drawn = [
         counts_of(_drawn(images[i], habits[j], wobble, height, width, of_mistakes))
         for i, j in zip(task.tolist(), worker.tolist(), strict=True)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from contextvars import copy_context
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.engines import memory
+from wisecrowd.core.kinds import Symmetry
 from wisecrowd.engines.threads import set_threads
+from wisecrowd.inference import engine
 from wisecrowd.kinds.numbers.container import CrowdNumbers
-from wisecrowd.kinds.numbers.example import example as small_numbers
 from wisecrowd.testing.contract import unsound_parameters
 from wisecrowd.testing.crowds import columns_of
 from wisecrowd.testing.foundation import (
@@ -29,8 +31,53 @@ from wisecrowd.testing.foundation import (
     replaced,
     require,
     short_run,
+    text_ids,
+    who_labels_what,
+    with_both_kernels,
     with_params,
 )
+from wisecrowd.testing.kind_checks import assert_finite
+
+# ----------------------------------------------------------------------------------------- example
+
+
+def example(make: Make, seed: int = 0) -> CrowdNumbers:
+    """Return 40 tasks with numbers by 4 of 7 workers each, with text ids."""
+    rng = np.random.default_rng(seed)
+    task, worker = who_labels_what(rng)
+    noise, bias = rng.uniform(0.2, 1.5, 7), rng.normal(0, 0.5, 7)
+    value = rng.normal(10, 2, 40)[task] + bias[worker] + noise[worker] * rng.normal(size=len(task))
+    return CrowdNumbers.from_arrays(*text_ids(task, worker), value)
+
+
+def _scaled(data: CrowdNumbers) -> CrowdNumbers:
+    return replace(data, value=3.0 + 2.0 * data.value)
+
+
+def _scaled_results(learned: Mapping[str, Any]) -> dict[str, Any]:
+    places, amounts = ("values_", "low_", "high_"), ("noise_", "bias_")
+    found = {name: 3.0 + 2.0 * learned[name] for name in places}
+    found |= {name: 2.0 * learned[name] for name in amounts if name in learned}
+    return found | {"variance_": 4.0 * learned["variance_"]}
+
+
+def _negated(data: CrowdNumbers) -> CrowdNumbers:
+    return replace(data, value=-data.value)
+
+
+def _negated_results(learned: Mapping[str, Any]) -> dict[str, Any]:
+    found = {"values_": -learned["values_"], "low_": -learned["high_"], "high_": -learned["low_"]}
+    return found | {"variance_": learned["variance_"]}
+
+
+SYMMETRIES = (
+    Symmetry(name="shift and scale", change=_scaled, expected=_scaled_results),
+    Symmetry(name="turning the sign", change=_negated, expected=_negated_results),
+)
+
+
+# ------------------------------------------------------------------------------------------ checks
+
 
 SHIFT, SCALE = 1000.0, 7.0  # of the labels, for the check of equivariance
 _NO_UNITS = ("worker_weight_", "freedom_")
@@ -38,8 +85,7 @@ _NO_UNITS = ("worker_weight_", "freedom_")
 
 def _assert_sound(fitted: Aggregator, data: CrowdNumbers, when: str) -> None:
     """Require finite numbers of the declared shapes, and values inside their intervals."""
-    for name in numbers_of(fitted):
-        require(np.isfinite(getattr(fitted, name)).all(), f"{name} is not finite {when}")
+    assert_finite(fitted, when)
     require(len(fitted.values_) == data.n_tasks, f"values_ has a wrong length {when}")
     require((fitted.variance_ >= 0).all(), f"variance_ is negative {when}")
     inside = (fitted.low_ <= fitted.values_) & (fitted.values_ <= fitted.high_)
@@ -73,7 +119,7 @@ def check_degenerate_numbers(make: Make) -> None:
     task = _fit(make, build(["t"] * 9, workers, np.arange(9.0)), "with one task")
     if task is not None:
         require(0 <= task.values_[0] <= 8, "the value is outside of the labels of the only task")
-    columns = columns_of(small_numbers(make))
+    columns = columns_of(example(make))
     equal = _fit(make, build(*columns[:2], np.full(len(columns[0]), 4.25)), "with equal labels")
     if equal is not None:
         require(np.allclose(equal.values_, 4.25, rtol=1e-6), "undisputed labels are not kept")
@@ -99,7 +145,7 @@ def check_disconnected_numbers(make: Make) -> None:
 @check
 def check_unlabelled_numbers(make: Make) -> None:
     """Require that a task and a worker without labels change nothing else, and get a value."""
-    data = small_numbers(make)
+    data = example(make)
     tasks, workers = data.tasks.tolist(), data.workers.tolist()
     more = CrowdNumbers.from_arrays(
         *columns_of(data), tasks=[*tasks, "task-99999"], workers=[*workers, "worker-9999"]
@@ -118,7 +164,7 @@ def check_unlabelled_numbers(make: Make) -> None:
 @check
 def check_zero_weights_of_numbers(make: Make) -> None:
     """Require that labels of weight zero do not count."""
-    columns = columns_of(small_numbers(make))
+    columns = columns_of(example(make))
     dropped = np.flatnonzero(columns[0][1:] != columns[0][:-1])[::2] + 1
     weight = np.ones(len(columns[0]))
     weight[dropped] = 0.0
@@ -139,7 +185,7 @@ def check_zero_weights_of_numbers(make: Make) -> None:
 @check
 def check_equivariance(make: Make) -> None:
     """Require that shift and scale of the labels do the same to the values, to 1e-12."""
-    data = small_numbers(make)
+    data = example(make)
     task, worker, value = columns_of(data)
     plain = short_run(make).fit(data)
     moved = short_run(make).fit((task, worker, SHIFT + SCALE * value))
@@ -160,7 +206,7 @@ def check_equivariance(make: Make) -> None:
 @check
 def check_number_gold(make: Make) -> None:
     """Require that known tasks keep their number, without doubt, also in predictions."""
-    data = small_numbers(make)
+    data = example(make)
     gold = {data.tasks[0]: 3.25, data.tasks[5]: 12.0}
     fitted = make().fit(data, gold=gold)
     _assert_sound(fitted, data, "with gold")
@@ -179,7 +225,7 @@ def check_number_gold(make: Make) -> None:
 @check
 def check_number_prior(make: Make) -> None:
     """Require that a task prior pulls values towards it, or is refused clearly."""
-    data = small_numbers(make)
+    data = example(make)
     far = np.where(np.arange(data.n_tasks) % 2, 30.0, -10.0)
     try:
         strong = make().fit(data, task_prior=(far, 1e-8))
@@ -200,7 +246,7 @@ def check_number_prior(make: Make) -> None:
 @check
 def check_number_predictions(make: Make) -> None:
     """Require that predictions repeat the fit, and that unknown workers are accepted."""
-    data = small_numbers(make)
+    data = example(make)
     fitted = make().fit(data)
     if fitted.tags().inductive:
         answers = fitted._predicted(data, None, None)
@@ -218,7 +264,7 @@ def check_number_objective(make: Make) -> None:
     if not make().tags().monotone:
         return
     for seed in range(3):
-        history = np.array(with_params(make, tol=1e-9).fit(small_numbers(make, seed)).history_)
+        history = np.array(with_params(make, tol=1e-9).fit(example(make, seed)).history_)
         fall = -np.diff(history).min(initial=0.0)
         require(fall <= 1e-10 * np.abs(history).max(), f"the objective falls by {fall:.3g}")
 
@@ -226,7 +272,7 @@ def check_number_objective(make: Make) -> None:
 @check
 def check_number_score(make: Make) -> None:
     """Require R² with truth, and a finite likelihood where the method promises one."""
-    data = small_numbers(make)
+    data = example(make)
     fitted = make().fit(data)
     truth = dict(zip(data.tasks.tolist(), fitted.values_.tolist(), strict=True))
     require(fitted.score(data, truth) > 0.99, "the score of the own values is not 1")
@@ -240,7 +286,7 @@ def check_number_score(make: Make) -> None:
 @check
 def check_log_scale(make: Make) -> None:
     """Require that the log scale is the linear one on logarithms, and refuses other numbers."""
-    data = small_numbers(make)
+    data = example(make)
     task, worker, value = columns_of(data)
     small = value / 5
     linear = short_run(make).fit((task, worker, small))
@@ -266,7 +312,7 @@ def check_intervals(make: Make) -> None:
 
     Of many known numbers level and slope are corrected, too.
     """
-    data = small_numbers(make)
+    data = example(make)
     fitted: Any = make().fit(data)
     low, high = fitted.interval(0.95)
     assert_close(low, fitted.low_, "low_", "and interval(0.95)")
@@ -298,12 +344,9 @@ def check_intervals(make: Make) -> None:
 def check_number_kernels(make: Make) -> None:
     """Require that the compiled kernels and the reference give the same results."""
     optional("numba")
-    data = small_numbers(make)
+    data = example(make)
     for options in ({}, {"gold": {data.tasks[0]: 9.0}}):
-        with replaced(kernels, "COMPILE_FROM", 10**12):
-            reference = short_run(make).fit(data, **options)
-        with replaced(kernels, "COMPILE_FROM", 0):
-            fast = short_run(make).fit(data, **options)
+        reference, fast = with_both_kernels(partial(short_run, make), data, **options)
         for name in numbers_of(reference):
             when = "between the reference and the compiled kernels"
             assert_close(getattr(reference, name), getattr(fast, name), name, when)
@@ -312,7 +355,7 @@ def check_number_kernels(make: Make) -> None:
 @check
 def check_number_threads(make: Make) -> None:
     """Require that one and three threads give the same bits, and several shards similar ones."""
-    data = small_numbers(make)
+    data = example(make)
 
     def fit_with(threads: int) -> Aggregator:
         def fit() -> Aggregator:
@@ -322,7 +365,7 @@ def check_number_threads(make: Make) -> None:
         return copy_context().run(fit)
 
     whole = short_run(make).fit(data)
-    with replaced(memory, "SMALLEST_SHARD", 1):
+    with replaced(engine, "SMALLEST_SHARD", 1):
         one, three = fit_with(1), fit_with(3)
     assert_same_bits(one, three, "between 1 and 3 threads")
     assert_close(one.values_, whole.values_, "values_", "between block sizes")
@@ -331,7 +374,7 @@ def check_number_threads(make: Make) -> None:
 @check
 def check_numbers_untouched(make: Make) -> None:
     """Require that the data and the global random state do not change."""
-    columns = tuple(column.copy() for column in columns_of(small_numbers(make)))
+    columns = tuple(column.copy() for column in columns_of(example(make)))
     copies = tuple(column.copy() for column in columns)
     gold = {columns[0][0]: 9.0}
     state, python = np.random.get_state(legacy=False)["state"], random.getstate()  # noqa: NPY002

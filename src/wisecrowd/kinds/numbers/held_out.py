@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.types import Floats, Ints, Mask
 from wisecrowd.inference.held_out import HeldOutScore, ScoringPlan
 from wisecrowd.kinds.numbers.container import CrowdNumbers
@@ -66,20 +65,12 @@ def held_out_number_score(
     >>> mean.mean > median.mean  # of normal errors
     True
     """
-    numbers, found = plan.labels, np.empty(plan.labels.n_annotations)
-    if plan.n_hidden == 0:
-        raise DataError(
-            "Held-out scores need tasks with two labels or more, and there are none; collect a "
-            "second label for some tasks."
-        )
-    for fold in range(plan.n_folds_used):
-        hidden = plan.folds == fold
-        if hidden.any():
-            values = make_fit(numbers.select_annotations(~hidden))
-            found[hidden] = score_hidden_numbers(numbers, hidden, values)
-    scored = (plan.folds >= 0) & (plan.folds < plan.n_folds_used)
-    weight = None if numbers.weight is None else numbers.weight[scored]
-    return HeldOutScore(found[scored], numbers.task[scored], weight)
+    numbers = plan.labels
+
+    def score(hidden: Mask) -> Floats:
+        return score_hidden_numbers(numbers, hidden, make_fit(numbers.select_annotations(~hidden)))
+
+    return plan.scores(score)
 
 
 def score_hidden_numbers(numbers: CrowdNumbers, hidden: Mask, values: Floats) -> Floats:

@@ -37,6 +37,7 @@ from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import Fit
 from wisecrowd.core.types import Floats, Mask
 from wisecrowd.inference.held_out import (
+    NOTHING_TO_HIDE,
     HeldOutScore,
     ScoringPlan,
     leader,
@@ -161,15 +162,10 @@ def error_judge(
     True
     """
     data = plan.labels
-    scored = (plan.folds >= 0) & (plan.folds < plan.n_folds_used)
-    if known is not None:
-        scored &= ~known[data.task]
+    scored = plan.scored if known is None else plan.scored & ~known[data.task]
     rows = np.flatnonzero(scored)
     if not len(rows):
-        raise DataError(
-            "Held-out scores need tasks with two labels or more, and there are none; collect a "
-            "second label for some tasks."
-        )
+        raise DataError(NOTHING_TO_HIDE)
     judges = [
         _judge(plan, rows, np.stack([values[rows] for values in some]), is_log)
         for is_log, some in sorted(candidates.items()) if some
@@ -278,9 +274,7 @@ def candidates_of(names: Sequence[str], data: CrowdNumbers, scale: str) -> list[
 
 def can_choose(plan: ScoringPlan, known: NDArray[np.bool_] | None) -> bool:
     """Return whether enough tasks with two labels or more are held out."""
-    hidden = (plan.folds >= 0) & (plan.folds < plan.n_folds_used)
-    if known is not None:
-        hidden &= ~known[plan.labels.task]
+    hidden = plan.scored if known is None else plan.scored & ~known[plan.labels.task]
     return len(np.unique(plan.labels.task[hidden])) >= LEAST_TASKS
 
 
@@ -292,7 +286,6 @@ def contest(
     A candidate that raises an error is left out. ``problem`` has the prior of the plan's tasks.
     """
     found: dict[Candidate, Floats] = {}
-    scored = (plan.folds >= 0) & (plan.folds < plan.n_folds_used)
     for candidate in candidates:
 
         def values(visible: CrowdNumbers, candidate: Candidate = candidate) -> Floats:
@@ -303,7 +296,7 @@ def contest(
             one = held_out_values(values, plan)
         except (WisecrowdError, ArithmeticError, np.linalg.LinAlgError):
             continue
-        if np.isfinite(one[scored]).all():
+        if np.isfinite(one[plan.scored]).all():
             found[candidate] = one
     if not found:
         return None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
 from types import ModuleType
 
 import numpy as np
 
-from wisecrowd.engines.memory import cut_tasks
+from wisecrowd.inference.engine import cut_tasks, even_ranges
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskNumbers
 from wisecrowd.kinds.numbers.answers import NumberPrior
@@ -41,16 +41,15 @@ class NumberShard:
         """Number of tasks in the shard."""
         return len(self.numbers.indptr) - 1
 
-    def kernels(self, family: str) -> ModuleType:
-        """Return a family's kernels, which are compiled if the whole problem is large."""
-        return kernels_for(family, self.work)
+    @cached_property
+    def kernels(self) -> ModuleType:
+        """The kernels of models of noise, which are compiled if the whole problem is large."""
+        return kernels_for("worker_noise", self.work)
 
 
 @cut_tasks.register
 def cut_numbers(data: CrowdNumbers, prior: NumberPrior, n_shards: int) -> list[NumberShard]:
     """Cut into shards of tasks with about equally many annotations, whose arrays are views."""
-    targets = np.linspace(0, data.n_annotations, n_shards + 1)[1:-1]
-    cuts = [0, *np.searchsorted(data.indptr, targets).tolist(), data.n_tasks]
     _, question = data.questions
 
     def shard(first: int, last: int) -> NumberShard:
@@ -65,7 +64,7 @@ def cut_numbers(data: CrowdNumbers, prior: NumberPrior, n_shards: int) -> list[N
         )
         return NumberShard(tasks, numbers, _part(prior, tasks), data.n_annotations)
 
-    return [shard(first, last) for first, last in pairwise(cuts)]
+    return [shard(first, last) for first, last in even_ranges(data, n_shards)]
 
 
 def _part(prior: NumberPrior, tasks: slice) -> NumberPrior:

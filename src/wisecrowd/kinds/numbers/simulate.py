@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.graphs import Assignment, PerTask
+from wisecrowd.core.graphs import Assignment, drawn_pairs, given_or_usual
+from wisecrowd.core.memory_check import check_room
 from wisecrowd.core.parameter_checks import (
     SMALLEST_NUMBER,
     as_generator,
@@ -16,7 +17,7 @@ from wisecrowd.core.parameter_checks import (
     check_integer,
     check_number,
 )
-from wisecrowd.core.simulation_checks import Floats, check_room
+from wisecrowd.core.types import Floats
 from wisecrowd.kinds.numbers.container import CrowdNumbers
 
 _BYTES_PER_LABEL = 60
@@ -114,16 +115,14 @@ def numbers(
     _check(n_tasks, n_workers, spread, bias, gain, nu, clique, clique_error, scale)
     check_number("mean", mean, -1e9)
     of_truth, of_workers, of_graph, of_errors = as_generator(random_state).spawn(4)
-    graph = PerTask(min(5, n_workers)) if assignment is None else assignment
+    graph = given_or_usual(assignment, n_workers)
     expected = graph.expected_labels(n_tasks, n_workers)
     check_room(_BYTES_PER_LABEL * expected, f"About {expected:.3g} labels")
     z = spread * of_truth.normal(size=n_tasks)
     b, g = bias * of_workers.normal(size=n_workers), 1 + gain * of_workers.normal(size=n_workers)
     sigma = _noise(noise, n_workers, of_workers)
     is_member = np.arange(n_workers) >= n_workers - clique
-    task, worker = graph.assign(n_tasks, n_workers, of_graph)
-    if task.size == 0:
-        raise ParameterError(f"{graph!r} drew no annotation at all; ask for more labels.")
+    task, worker = drawn_pairs(graph, n_tasks, n_workers, of_graph)
     shared = clique_error * of_errors.normal(size=n_tasks)
     error = of_errors.normal(size=len(task))
     if nu < np.inf:

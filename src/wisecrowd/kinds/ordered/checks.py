@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.kinds import Symmetry
+from wisecrowd.kinds.classes.checks import reverse_classes
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.ordered.answers import DECISIONS, decided
-from wisecrowd.kinds.ordered.example import example as small_grades
 from wisecrowd.simulate import PerTask, graded_responses
 from wisecrowd.testing.foundation import (
     Check,
@@ -24,14 +26,45 @@ from wisecrowd.testing.foundation import (
     dense,
     fit_or_refusal,
     optional,
-    replaced,
     require,
     short_run,
+    text_ids,
+    who_labels_what,
+    with_both_kernels,
     with_params,
 )
 
 TINY_CROWDS = 6  # crowds of four tasks and three workers
 CERTAIN = 0.99999
+
+
+# ----------------------------------------------------------------------------------------- example
+
+
+def example(make: Make, seed: int = 0) -> CrowdLabels:
+    """Return 40 tasks with ordered labels by 4 of 7 workers each, with text ids."""
+    rng = np.random.default_rng(seed)
+    task, worker = who_labels_what(rng)
+    level = rng.normal(0, 1, 40)
+    seen = level[task] + 0.3 * rng.normal(size=7)[worker] + 0.5 * rng.normal(size=len(task))
+    label = np.searchsorted([-0.6, 0.2, 1.1], seen)
+    names = np.array(["1", "2", "3", "4"], dtype=object)
+    return CrowdLabels.from_arrays(
+        *text_ids(task, worker), names[label], classes=names.tolist(), ordered=True
+    )
+
+
+def _reversed_grades(learned: Mapping[str, Any]) -> dict[str, Any]:
+    last = len(learned["classes_"]) - 1
+    return {"probas_": learned["probas_"][:, ::-1], "grade_": last - learned["grade_"]}
+
+
+SYMMETRIES = (
+    Symmetry(name="reversing the order", change=reverse_classes, expected=_reversed_grades),
+)
+
+
+# ------------------------------------------------------------------------------------------ checks
 
 
 def grades(rows: Any, classes: Any, **options: Any) -> CrowdLabels:
@@ -67,7 +100,7 @@ def _require_sound(make: Make, labels: CrowdLabels, when: str, **options: Any) -
 @check
 def check_decisions(make: Make) -> None:
     """Require that labels follow from the posterior by the rule of ``decide``."""
-    labels = small_grades(make)
+    labels = example(make)
     for rule in DECISIONS:
         fitted = with_params(make, decide=rule).fit(labels)
         codes, _ = decided(fitted.probas_, labels.class_totals, rule)
@@ -86,7 +119,7 @@ def check_decisions(make: Make) -> None:
 @check
 def check_numeric_order(make: Make) -> None:
     """Require the numeric order for classes without a declared one, and a refusal of names."""
-    labels = small_grades(make)
+    labels = example(make)
     names = np.array(["2", "9", "10", "11"], dtype=object)
     columns = labels.to_dict()
     rows = columns["task"], columns["worker"], names[labels.label]
@@ -119,7 +152,7 @@ def check_objective_never_falls(make: Make) -> None:
     if not make().tags().monotone:
         return
     for seed in range(2):
-        history = np.array(make().fit(small_grades(make, seed)).history_)
+        history = np.array(make().fit(example(make, seed)).history_)
         drop = float(-np.diff(history).min(initial=0.0))
         require(drop <= 1e-8 * max(np.abs(history).max(), 1.0), f"the objective falls by {drop:g}")
 
@@ -127,7 +160,7 @@ def check_objective_never_falls(make: Make) -> None:
 @check
 def check_predict_repeats_grades(make: Make) -> None:
     """Require that predictions for the fitted labels repeat the fit, and accept new workers."""
-    labels = small_grades(make)
+    labels = example(make)
     fitted = make().fit(labels)
     if not fitted.tags().inductive:
         return
@@ -145,11 +178,8 @@ def check_predict_repeats_grades(make: Make) -> None:
 def check_order_kernels(make: Make) -> None:
     """Require that the compiled kernels and the reference give the same posteriors."""
     optional("numba")
-    labels = small_grades(make)
-    with replaced(kernels, "COMPILE_FROM", 10**12):
-        reference = short_run(make).fit(labels)
-    with replaced(kernels, "COMPILE_FROM", 0):
-        fast = short_run(make).fit(labels)
+    labels = example(make)
+    reference, fast = with_both_kernels(partial(short_run, make), labels)
     assert_close(reference.probas_, fast.probas_, "probas_", "between reference and compiled code")
 
 
@@ -159,7 +189,7 @@ def check_order_kernels(make: Make) -> None:
 @check
 def check_gold_grades(make: Make) -> None:
     """Require that gold tasks keep their class, in fits and predictions."""
-    labels = small_grades(make)
+    labels = example(make)
     codes = {labels.tasks[i]: labels.classes[(3 * i) % 4] for i in range(0, 40, 4)}
     fitted = make().fit(labels, gold=codes)
     rows = list(range(0, 40, 4))
@@ -173,7 +203,7 @@ def check_gold_grades(make: Make) -> None:
 @check
 def check_grade_prior(make: Make) -> None:
     """Require that a task prior moves posteriors its way, and rules out classes."""
-    labels = small_grades(make)
+    labels = example(make)
     high = np.tile([0.05, 0.05, 0.2, 0.7], (labels.n_tasks, 1))
     up = make().fit(labels, task_prior=high).grade_.mean()
     down = make().fit(labels, task_prior=high[:, ::-1]).grade_.mean()
@@ -186,7 +216,7 @@ def check_grade_prior(make: Make) -> None:
 @check
 def check_start(make: Make) -> None:
     """Require that a start is accepted, and leaves the result sound."""
-    labels = small_grades(make)
+    labels = example(make)
     start = np.full((labels.n_tasks, 4), 0.25)
     fitted = make().fit(labels, init=start)
     _sound(fitted, labels, "from a start")
@@ -198,7 +228,7 @@ def check_start(make: Make) -> None:
 @check
 def check_unused_grades(make: Make) -> None:
     """Require that workers and tasks without labels change nothing else."""
-    labels = small_grades(make)
+    labels = example(make)
     columns = labels.to_dict()
     rows = columns["task"], columns["worker"], columns["label"]
     alone = short_run(make).fit(labels)
@@ -221,7 +251,7 @@ def check_few_grades(make: Make) -> None:
     given = [scale[i % 3] for i in range(12)]
     _require_sound(make, grades((tasks, ["w"] * 12, given), scale), "with one worker")
     _require_sound(make, grades((["t"] * 5, list("abcde"), [1, 2, 2, 2, 3]), scale), "on one task")
-    labels = small_grades(make)
+    labels = example(make)
     columns = labels.to_dict()
     for classes in ([2], [1, 2], [1, 2, 3]):
         same = grades((columns["task"], columns["worker"], [2] * len(columns["task"])), classes)
@@ -244,7 +274,7 @@ def check_odd_grades(make: Make) -> None:
         require(wrong == 0, f"{wrong} unanimous labels are off by two grades")
     twice = grades((task * 2, list("abc") * 12, discord * 2), scale, duplicates="keep")
     _require_sound(make, twice, "with repeated rows")
-    labels = small_grades(make)
+    labels = example(make)
     weight = np.ones(labels.n_annotations)
     weight[labels.task == 0] = 0.0
     _require_sound(make, replace(labels, weight=weight), "with weights of zero")
@@ -253,7 +283,7 @@ def check_odd_grades(make: Make) -> None:
 @check
 def check_unused_class_between(make: Make) -> None:
     """Require sound results if nobody chose a class in the middle or at an end of the scale."""
-    labels = small_grades(make)
+    labels = example(make)
     for unused in range(5):
         code = labels.label + (labels.label >= unused)
         wider = replace(labels, label=code.astype(np.int32), classes=np.arange(5))
@@ -280,7 +310,7 @@ def check_humble_grades(make: Make) -> None:
 @check
 def check_refit_grades(make: Make) -> None:
     """Require that labels of another scale leave nothing of the previous fit."""
-    method = make().fit(small_grades(make))
+    method = make().fit(example(make))
     other = graded_responses(30, 5, PerTask(3), n_classes=3).labels
     assert_same_bits(make().fit(other), method.fit(other), "after another fit")
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.graphs import Assignment, PerTask
 from wisecrowd.core.parameter_checks import as_generator, check_integer, check_number
-from wisecrowd.core.simulation_checks import Codes, Floats
+from wisecrowd.core.types import Codes, Floats
 from wisecrowd.kinds.classes.container import CrowdLabels
 
 LABELS_PER_TASK = 5

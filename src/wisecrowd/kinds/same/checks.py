@@ -2,28 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.kinds import Symmetry
+from wisecrowd.kinds.pairs.checks import reverse_items
 from wisecrowd.kinds.same.container import CrowdSame
-from wisecrowd.testing.crowds import example
 from wisecrowd.testing.foundation import (
     Check,
     Make,
     assert_close,
     check,
     fit_or_refusal,
-    replaced,
     require,
+    text_ids,
+    with_both_kernels,
 )
+from wisecrowd.testing.kind_checks import check_objective_monotone
 
 CLOSE = 1e-5  # of fits that converged, from different ways there
 MOST_CERTAIN = 0.97  # of one vote
+
+
+# ----------------------------------------------------------------------------------------- example
+
+
+def example(make: Make, seed: int = 0) -> CrowdSame:
+    """Return 150 votes on the sameness of 11 items in 3 clusters by 7 workers, with text ids."""
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat([0, 1, 2], [5, 4, 2])
+    left = rng.integers(0, 11, 150)
+    right = (left + rng.integers(1, 11, 150)) % 11
+    worker = rng.integers(0, 7, 150)
+    right_answer = rng.random(150) < np.linspace(0.75, 0.97, 7)[worker]
+    same = (cluster[left] == cluster[right]) == right_answer
+    items = np.array([f"item-{a:03d}" for a in range(11)], dtype=object)
+    answers = np.array(["different", "same"], dtype=object)
+    task, workers = text_ids(np.arange(150) % 60, worker)
+    return CrowdSame.from_arrays(
+        task, workers, items[left], items[right], answers[same.astype(np.int64)]
+    )
+
+
+def _same_clusters(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("item_probas_", "same_rate_", "different_rate_", "p_same_", "worker_accuracy_")
+    return {name: learned[name] for name in kept}
+
+
+def _clusters_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("same_rate_", "different_rate_", "p_same_", "worker_accuracy_")
+    found = {name: learned[name] for name in kept}
+    return found | {"item_probas_": learned["item_probas_"][::-1]}
+
+
+SYMMETRIES = (
+    Symmetry(name="swapping sides", change=CrowdSame.mirrored, expected=_same_clusters),
+    Symmetry(name="reversing the items", change=reverse_items, expected=_clusters_reversed),
+)
+
+
+# ------------------------------------------------------------------------------------------ checks
 
 
 def _votes(left: Any, right: Any, answer: Any, worker: Any = None, **options: Any) -> CrowdSame:
@@ -53,18 +96,6 @@ def check_clusters_sound(make: Make) -> None:
         assert_sound_clusters(fitted, data, "on a small crowd")
         share = fitted.cluster_share_
         require(bool((np.diff(share) <= 1e-9).all()), f"cluster_share_ is {share}")
-
-
-@check
-def check_objective_monotone(make: Make) -> None:
-    """Require that the objective never decreases, for methods that declare this."""
-    if not make().tags().monotone:
-        return
-    for seed in range(3):
-        history = np.array(make().fit(example(make, seed)).history_)
-        require(len(history) > 0 and np.isfinite(history).all(), "history_ is empty or not finite")
-        fall = float(np.max(history[:-1] - history[1:], initial=0.0))
-        require(fall <= 1e-9 * abs(history[-1]), f"the objective falls by {fall:.3g}")
 
 
 @check
@@ -157,10 +188,7 @@ def check_predict_votes(make: Make) -> None:
 def check_kernels_agree(make: Make) -> None:
     """Require that compiled and reference kernels give the same results."""
     data = example(make)
-    with replaced(kernels, "COMPILE_FROM", 0):
-        fast = make().fit(data)
-    with replaced(kernels, "COMPILE_FROM", 10**12):
-        plain = make().fit(data)
+    plain, fast = with_both_kernels(make, data)
     assert_close(plain.item_probas_, fast.item_probas_, "item_probas_", "between kernels", CLOSE)
 
 

@@ -3,33 +3,100 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.kinds import Symmetry
 from wisecrowd.kinds.sequences.container import CrowdSequences
-from wisecrowd.testing.crowds import columns_of, example
+from wisecrowd.testing.crowds import columns_of
 from wisecrowd.testing.foundation import (
     Check,
     Make,
     assert_close,
     check,
-    numbers_of,
-    replaced,
     require,
     short_run,
+    text_ids,
+    who_labels_what,
+    with_both_kernels,
 )
+from wisecrowd.testing.kind_checks import assert_all_sound, assert_finite, check_objective_monotone
 
 MOST_CERTAIN = 0.97  # confidence that one sentence with three workers may give
 
 
+# ----------------------------------------------------------------------------------------- example
+
+
+def example(make: Make, seed: int = 0) -> CrowdSequences:
+    """Return 40 tagged sentences by 4 of 7 workers each, with text ids."""
+    rng = np.random.default_rng(seed)
+    task, worker = who_labels_what(rng)
+    truth = [_sentence(rng) for _ in range(40)]
+    skill = rng.uniform(0.6, 0.95, 7)
+    pairs = zip(task.tolist(), worker.tolist(), strict=True)
+    texts = [" ".join(_mistagged(rng, truth[i], skill[j])) for i, j in pairs]
+    classes = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+    return CrowdSequences.from_arrays(
+        *text_ids(task, worker), np.array(texts, dtype=object), classes=classes
+    )
+
+
+def _sentence(rng: np.random.Generator) -> list[str]:
+    """Return the tags of 3 to 12 tokens, with spans of skewed types."""
+    tags: list[str] = []
+    size = int(rng.integers(3, 13))
+    while len(tags) < size:
+        if rng.random() < 0.7:
+            tags.append("O")
+        else:
+            kind = "PER" if rng.random() < 0.7 else "LOC"
+            tags += [f"B-{kind}", *[f"I-{kind}"] * int(rng.integers(0, 3))]
+    return tags[:size]
+
+
+def _mistagged(rng: np.random.Generator, truth: list[str], skill: float) -> list[str]:
+    """Return tags of a worker who misses spans, cuts them short and mistakes their type."""
+    tags = list(truth)
+    for t, tag in enumerate(truth):
+        if rng.random() > skill:
+            tags[t] = "O" if rng.random() < 0.6 else tag.replace("LOC", "PER")
+    return tags
+
+
+def _reversed_tags(data: Any) -> NDArray[np.int64]:
+    """Return the code of each tag of BIO if the types are in reverse order."""
+    n = len(data)
+    return np.append(0, np.arange(1, n).reshape(-1, 2)[::-1].ravel())
+
+
+def _reverse_types(data: CrowdSequences) -> CrowdSequences:
+    return replace(data, tags=_reversed_tags(data.classes)[data.tags].astype(np.int32))
+
+
+def _types_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
+    found = {"marginals_": learned["marginals_"][:, _reversed_tags(learned["classes_"])]}
+    return found | {name: learned[name] for name in ("worker_accuracy_", "span_recall_")}
+
+
+SYMMETRIES = (
+    Symmetry(name="reversing the types", change=_reverse_types, expected=_types_reversed),
+)
+
+
+# ------------------------------------------------------------------------------------------ checks
+
+
 def _assert_sound(fitted: Aggregator, data: CrowdSequences, when: str) -> None:
     """Require legal tags, probabilities, and one span per row of the main table."""
-    for name in numbers_of(fitted):
-        require(np.isfinite(getattr(fitted, name)).all(), f"{name} is not finite {when}")
+    assert_finite(fitted, when)
     n_tokens = int(data.token_pointer[-1])
     require(fitted.marginals_.shape == (n_tokens, data.n_classes), f"marginals_ {when}")
     require(np.allclose(fitted.marginals_.sum(axis=1), 1, atol=1e-9), f"marginals_ {when}")
@@ -48,9 +115,6 @@ def _assert_sound(fitted: Aggregator, data: CrowdSequences, when: str) -> None:
 @check
 def check_sequences_sound(make: Make) -> None:
     """Require sound results on small crowds and on degenerate ones."""
-    for seed in range(2):
-        data = example(make, seed)
-        _assert_sound(make().fit(data), data, "on a small crowd")
     odd = {
         "with one annotation": (["s"], ["ann"], ["O B-PER I-PER"]),
         "with one token": (["s", "s"], ["ann", "bob"], ["B-PER", "O"]),
@@ -60,20 +124,8 @@ def check_sequences_sound(make: Make) -> None:
         "with illegal tags": (["s", "s"], ["ann", "bob"], ["I-PER I-PER", "O I-LOC"]),
         "with separate crowds": (["s", "t"], ["ann", "bob"], ["B-PER O", "O B-LOC"]),
     }
-    for when, columns in odd.items():
-        data = CrowdSequences.from_arrays(*columns)
-        _assert_sound(make().fit(data), data, when)
-
-
-@check
-def check_objective_monotone(make: Make) -> None:
-    """Require that the objective never decreases, for methods that declare this."""
-    if not make().tags().monotone:
-        return
-    for seed in range(2):
-        history = np.array(make().fit(example(make, seed)).history_)
-        fall = float(np.max(history[:-1] - history[1:], initial=0.0))
-        require(len(history) > 1 and fall <= 1e-9 * abs(history[-1]), f"it falls by {fall:.3g}")
+    crowds = {when: CrowdSequences.from_arrays(*columns) for when, columns in odd.items()}
+    assert_all_sound(make, _assert_sound, crowds)
 
 
 @check
@@ -161,9 +213,7 @@ def check_few_labels(make: Make) -> None:
 def check_kernels_agree(make: Make) -> None:
     """Require that compiled and reference kernels give the same results."""
     data = example(make)
-    plain = short_run(make).fit(data)
-    with replaced(kernels, "COMPILE_FROM", 0):
-        fast = short_run(make).fit(data)
+    plain, fast = with_both_kernels(partial(short_run, make), data)
     assert_close(plain.marginals_, fast.marginals_, "marginals_", "between kernels")
     require(np.array_equal(plain.path_, fast.path_), "path_ differs between kernels")
 

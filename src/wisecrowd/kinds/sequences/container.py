@@ -83,13 +83,6 @@ class CrowdSequences(Annotations):
         return super().roles() | spans | {"text": ("text", "tokens", "words", "sentence")}
 
     @classmethod
-    def reading_options(cls, **options: Any) -> dict[str, Any]:
-        """Return the tags that the user declares; there are no abstentions."""
-        classes = options.pop("classes", None)
-        super().reading_options(**options)
-        return {} if classes is None else {"classes": classes}
-
-    @classmethod
     def from_arrays(cls, task: Any, worker: Any, *values: Any, **options: Any) -> Self:
         """Build from equally long columns: task, worker and tags.
 

@@ -10,7 +10,7 @@ import numpy as np
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.types import Floats
 from wisecrowd.inference.checking import Checking, Compared
-from wisecrowd.inference.held_out import HeldOutScore, ScoringPlan, scoring_plan
+from wisecrowd.inference.held_out import NOTHING_TO_HIDE, HeldOutScore, ScoringPlan, scoring_plan
 from wisecrowd.inference.scorers import NEAR_BEST, Evaluation, MakeFit, ResultFile
 from wisecrowd.kinds.classes.families.held_out_labels import score_hidden_labels
 from wisecrowd.kinds.sequences.answers import known_tags
@@ -89,10 +89,7 @@ def held_out_tag_score(
     """
     data: Any = plan.labels
     if plan.n_hidden == 0:
-        raise DataError(
-            "Held-out scores need tasks with two labels or more, and there are none; collect a "
-            "second label for some tasks."
-        )
+        raise DataError(NOTHING_TO_HIDE)
     tokens = data.to_labels()
     order = np.argsort(data.token, kind="stable")
     sequence = np.repeat(np.arange(data.n_annotations), np.diff(data.pointer))[order]
@@ -102,7 +99,7 @@ def held_out_tag_score(
         if hidden.any():
             probas = make_fit(data.select_annotations(plan.folds != fold))
             found[hidden] = score_hidden_labels(tokens, hidden, probas)
-    scored = (folds >= 0) & (folds < plan.n_folds_used)
+    scored = plan.scored[sequence]
     weight = None if tokens.weight is None else tokens.weight[scored]
     return HeldOutScore(found[scored], data.task[sequence[scored]], weight)
 

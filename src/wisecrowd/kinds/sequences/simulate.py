@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.graphs import Assignment, PerTask
+from wisecrowd.core.graphs import Assignment, drawn_pairs, given_or_usual
+from wisecrowd.core.memory_check import check_room
 from wisecrowd.core.parameter_checks import as_generator, check_integer, check_number
-from wisecrowd.core.simulation_checks import Floats, check_room
+from wisecrowd.core.types import Floats
 from wisecrowd.kinds.sequences.container import LENGTH, CrowdSequences
 from wisecrowd.kinds.sequences.tag_scheme import TagScheme
 
@@ -105,16 +106,14 @@ def sequences(
     if not types or len(set(types)) < len(types):
         raise ParameterError(f"types is {types!r}; give one or more different names.")
     of_truth, of_workers, of_graph, of_mistakes = as_generator(random_state).spawn(4)
-    graph = PerTask(min(5, n_workers)) if assignment is None else assignment
+    graph = given_or_usual(assignment, n_workers)
     check_room(_BYTES_PER_TAG * mean_length * graph.expected_labels(n_tasks, n_workers), "The tags")
     scheme = TagScheme.of([f"B-{name}" for name in types])
     length = 2 + of_truth.poisson(mean_length - 2, n_tasks)
     pointer = np.append(0, np.cumsum(length))
     truth = _chain(scheme, pointer, density, going_on, of_truth)
     mistakes = _rates(means, n_workers, alike, of_workers)
-    task, worker = graph.assign(n_tasks, n_workers, of_graph)
-    if task.size == 0:
-        raise ParameterError(f"{graph!r} drew no annotation at all; ask for more labels.")
+    task, worker = drawn_pairs(graph, n_tasks, n_workers, of_graph)
     size = length[task]
     own = np.append(0, np.cumsum(size))
     seen = truth[np.repeat(pointer[task] - own[:-1], size) + np.arange(own[-1])]

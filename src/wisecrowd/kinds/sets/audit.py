@@ -34,6 +34,7 @@ from wisecrowd.core.part import (
     WorkerPart,
     no_signal,
     prune_or,
+    single_labels,
 )
 from wisecrowd.core.statistics import WIDTH, following, one_answer
 from wisecrowd.core.types import Floats, Mask
@@ -52,7 +53,6 @@ CHANCE = 1e-3  # probability of a false alarm, over all workers
 AT_CHANCE = 0.05  # an alpha below this is too low for any use
 UNCLEAR = 0.2  # classes whose interval is below are reported
 FEWEST_TASKS = 20  # tasks with two labels or more, for findings
-MOST_ALONE = 0.5  # share of tasks with a single label
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,14 +347,7 @@ class SetAgreementReport(Part):
 
     def findings(self) -> list[Finding]:
         """Return agreement at chance, unclear classes, and tasks with a single label."""
-        found = []
-        if self.share_alone > MOST_ALONE:
-            found.append(Finding(
-                "one-label-per-task", "medium", self.share_alone, (),
-                f"{self.share_alone:.0%} of the tasks, which is the score, have a single label, so "
-                "neither these labels nor their workers can be checked.",
-                "Ask a second worker about some of these tasks.",
-            ))  # fmt: skip
+        found = single_labels(self.share_alone)
         if self.n_tasks < FEWEST_TASKS:
             return found
         if self.alpha < AT_CHANCE and not (self.high >= UNCLEAR).any():

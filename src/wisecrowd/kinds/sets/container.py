@@ -79,13 +79,6 @@ class CrowdSets(Annotations):
         return {"label": ("label", "labels", "members", "answer", "response", "class", "category")}
 
     @classmethod
-    def reading_options(cls, **options: Any) -> dict[str, Any]:
-        """Return the classes that the user declares; there are no abstentions."""
-        classes = options.pop("classes", None)
-        super().reading_options(**options)
-        return {} if classes is None else {"classes": classes}
-
-    @classmethod
     def from_arrays(cls, task: Any, worker: Any, *values: Any, **options: Any) -> Self:
         """Build from equally long columns: task, worker and set.
 

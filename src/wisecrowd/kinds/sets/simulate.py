@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.graphs import Assignment, PerTask
+from wisecrowd.core.graphs import Assignment, drawn_pairs, given_or_usual
+from wisecrowd.core.memory_check import check_room
 from wisecrowd.core.parameter_checks import as_generator, check_integer, check_number
-from wisecrowd.core.simulation_checks import Floats, check_room
+from wisecrowd.core.types import Floats
 from wisecrowd.kinds.sets.container import CrowdSets
 from wisecrowd.kinds.sets.set_text import joined_sets
 
@@ -111,15 +112,13 @@ def sets(
         raise ParameterError(f"classes is {classes!r}; give a list of one or more different names.")
     names, K = np.array([str(name) for name in classes], dtype=object), len(classes)
     of_truth, of_workers, of_graph, of_ticks = as_generator(random_state).spawn(4)
-    graph = PerTask(min(5, n_workers)) if assignment is None else assignment
+    graph = given_or_usual(assignment, n_workers)
     check_room(_BYTES_PER_TICK * K * graph.expected_labels(n_tasks, n_workers), "The sets")
     prototypes = _prototypes(n_prototypes, K, density, purity, of_truth)
     prototype = of_truth.integers(0, n_prototypes, n_tasks)
     members = of_truth.random((n_tasks, K)) < prototypes[prototype]
     own = [_rates(mean, spread, (n_workers, K), of_workers) for mean in (sensitivity, false_alarm)]
-    task, worker = graph.assign(n_tasks, n_workers, of_graph)
-    if task.size == 0:
-        raise ParameterError(f"{graph!r} drew no annotation at all; ask for more labels.")
+    task, worker = drawn_pairs(graph, n_tasks, n_workers, of_graph)
     chance = np.where(members[task], own[0][worker], own[1][worker])
     ticked = of_ticks.random((len(task), K)) < chance
     data = CrowdSets(

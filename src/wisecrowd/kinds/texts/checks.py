@@ -2,34 +2,81 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from wisecrowd import kernels
 from wisecrowd.core.aggregator import Aggregator
+from wisecrowd.core.kinds import Symmetry
 from wisecrowd.kinds.texts.container import CrowdTexts
-from wisecrowd.testing.crowds import columns_of, example
+from wisecrowd.testing.crowds import columns_of
 from wisecrowd.testing.foundation import (
     Check,
     Make,
     assert_close,
     check,
     fit_or_refusal,
-    numbers_of,
-    replaced,
     require,
     short_run,
+    text_ids,
+    who_labels_what,
+    with_both_kernels,
 )
+from wisecrowd.testing.kind_checks import assert_all_sound, assert_finite
 
 MOST_CERTAIN = 0.97  # confidence that two of three equal answers may give
 MOST_UNANIMOUS = 0.999  # confidence that three equal answers may give
 
 
+# ----------------------------------------------------------------------------------------- example
+
+
+def example(make: Make, seed: int = 0) -> CrowdTexts:
+    """Return 40 short texts by 4 of 7 workers each, with text ids."""
+    rng = np.random.default_rng(seed)
+    task, worker = who_labels_what(rng)
+    known = [f"{a}{b}{c}" for a in "bdgkm" for b in "aeou" for c in ("", "n", "rt")]
+    truth = [rng.choice(known, int(rng.integers(2, 8))).tolist() for _ in range(40)]
+    skill = rng.uniform(0.6, 0.95, 7)
+    pairs = zip(task.tolist(), worker.tolist(), strict=True)
+    texts = [_miswritten(rng, truth[i], known, skill[j]) for i, j in pairs]
+    return CrowdTexts.from_arrays(*text_ids(task, worker), np.array(texts, dtype=object))
+
+
+def _miswritten(rng: np.random.Generator, truth: list[str], known: list[str], skill: float) -> str:
+    """Return a text of a worker who drops words, doubles them and takes them for others."""
+    words: list[str] = []
+    for word in truth:
+        what = rng.random() if rng.random() > skill else 1.0
+        words += [str(rng.choice(known))] if what < 0.6 else [] if what < 0.8 else [word]
+        words += [word] if 0.8 <= what < 1.0 else []
+    text = " ".join(words)
+    return text.capitalize() + "." if rng.random() < 0.5 else text
+
+
+def _in_capitals(data: CrowdTexts) -> CrowdTexts:
+    capitals = np.empty(data.n_annotations, dtype=object)
+    capitals[:] = [text.upper() for text in data.text.tolist()]
+    return replace(data, text=capitals)
+
+
+def _same_words(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("confidence_", "n_words_", "word_confidence_", "error_rate_", "worker_weight_")
+    return {name: learned[name] for name in kept}
+
+
+SYMMETRIES = (Symmetry(name="writing in capitals", change=_in_capitals, expected=_same_words),)
+
+
+# ------------------------------------------------------------------------------------------ checks
+
+
 def _assert_sound(fitted: Aggregator, data: CrowdTexts, when: str) -> None:
     """Require finite numbers, probabilities, and words that make the texts."""
-    for name in numbers_of(fitted):
-        require(np.isfinite(getattr(fitted, name)).all(), f"{name} is not finite {when}")
+    assert_finite(fitted, when)
     for name in ("confidence_", "word_confidence_", "error_rate_"):
         values = getattr(fitted, name)
         require(((values >= 0) & (values <= 1)).all(), f"{name} is not a probability {when}")
@@ -41,9 +88,6 @@ def _assert_sound(fitted: Aggregator, data: CrowdTexts, when: str) -> None:
 @check
 def check_texts_sound(make: Make) -> None:
     """Require sound results on small crowds and on degenerate ones."""
-    for seed in range(2):
-        data = example(make, seed)
-        _assert_sound(make().fit(data), data, "on a small crowd")
     odd = {
         "with one annotation": (["s"], ["ann"], ["a text"]),
         "with one word": (["s", "s"], ["ann", "bob"], ["yes", "no"]),
@@ -58,9 +102,8 @@ def check_texts_sound(make: Make) -> None:
         ),
         "with separate crowds": (["s", "t"], ["ann", "bob"], ["one text", "another"]),
     }
-    for when, columns in odd.items():
-        data = CrowdTexts.from_arrays(*columns)
-        _assert_sound(make().fit(data), data, when)
+    crowds = {when: CrowdTexts.from_arrays(*columns) for when, columns in odd.items()}
+    assert_all_sound(make, _assert_sound, crowds)
 
 
 @check
@@ -145,9 +188,7 @@ def check_predict_repeats_fit(make: Make) -> None:
 def check_kernels_agree(make: Make) -> None:
     """Require that compiled and reference kernels give the same results."""
     data = example(make)
-    plain = short_run(make).fit(data)
-    with replaced(kernels, "COMPILE_FROM", 0):
-        fast = short_run(make).fit(data)
+    plain, fast = with_both_kernels(partial(short_run, make), data)
     require(plain.texts_.tolist() == fast.texts_.tolist(), "texts_ differ between kernels")
     assert_close(plain.confidence_, fast.confidence_, "confidence_", "between kernels")
 

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.graphs import Assignment, PerTask
+from wisecrowd.core.graphs import Assignment, drawn_pairs, given_or_usual
 from wisecrowd.core.ids.packed_sort import ragged_places
+from wisecrowd.core.memory_check import check_room
 from wisecrowd.core.parameter_checks import as_generator, check_integer, check_number
-from wisecrowd.core.simulation_checks import Floats, check_room
+from wisecrowd.core.types import Floats
 from wisecrowd.kinds.texts.container import CrowdTexts
 
 _BYTES_PER_WORD = 120
@@ -99,7 +100,7 @@ def texts(
             f"substitute + drop is {substitute + drop:g}; give at most 1 together."
         )
     of_truth, of_workers, of_graph, of_mistakes = as_generator(random_state).spawn(4)
-    graph = PerTask(min(5, n_workers)) if assignment is None else assignment
+    graph = given_or_usual(assignment, n_workers)
     n_labels = graph.expected_labels(n_tasks, n_workers)
     check_room(_BYTES_PER_WORD * mean_length * n_labels, "The words")
     length = 1 + of_truth.poisson(mean_length - 1, n_tasks)
@@ -108,9 +109,7 @@ def texts(
     truth = of_truth.choice(n_words, pointer[-1], p=frequency / frequency.sum())
     usual = (np.arange(n_words) + of_truth.integers(1, n_words, n_words)) % n_words
     mistakes = _rates(means, n_workers, of_workers)
-    task, worker = graph.assign(n_tasks, n_workers, of_graph)
-    if task.size == 0:
-        raise ParameterError(f"{graph!r} drew no annotation at all; ask for more labels.")
+    task, worker = drawn_pairs(graph, n_tasks, n_workers, of_graph)
     place, own = ragged_places(pointer, task)
     seen = truth[place]
     rates = np.repeat(mistakes[worker], length[task], axis=0)

@@ -22,7 +22,7 @@ from wisecrowd.kinds.sets.methods.set_mixture import SetMixture, SetParams
 from wisecrowd.kinds.sets.metrics import set_scores
 from wisecrowd.kinds.sets.truth import SetPrior, known_sets, set_prior
 from wisecrowd.learning.base import FlatLearner, Outcome, TaskLearner, TrainingSet
-from wisecrowd.learning.training.label_model import Standardised
+from wisecrowd.learning.training.label_model import Standardised, lowest
 from wisecrowd.learning.training.rows_of_features import by_rows, require_given
 
 LEAST = 1e-6  # smallest probability that features alone may give a class
@@ -256,23 +256,18 @@ def solve_sigmoid(X: Any, targets: Floats, l2: float, start: Floats, tol: float 
     tol : float
         Largest entry of the mean gradient at convergence.
     """
-    from scipy.optimize import minimize
-
-    n_classes, penalty = targets.shape[1], np.full(X.shape[1], l2)
+    penalty = np.full(X.shape[1], l2)
     penalty[-1] = 1e-6  # a class that is in all sets has no finite intercept otherwise
 
     def loss(flat: Floats) -> tuple[float, Floats]:
-        weights = flat.reshape(n_classes, -1)
+        weights = flat.reshape(start.shape)
         score = X @ weights.T
         value = (np.logaddexp(0, score) - targets * score).sum()
         value += 0.5 * (penalty * weights**2).sum()
         gradient = (_sigmoid(score) - targets).T @ X + penalty * weights
         return float(value) / len(X), np.asarray(gradient).ravel() / len(X)
 
-    options = {"maxiter": 1000, "ftol": 0.0, "gtol": tol, "maxcor": 20}
-    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-    better = np.isfinite(found.fun) and found.fun <= loss(start.ravel())[0]
-    return np.asarray(found.x.reshape(n_classes, -1) if better else start)
+    return lowest(loss, start, tol)
 
 
 def _sigmoid(score: Floats) -> Floats:

@@ -9,6 +9,7 @@ has a ridge penalty and class biases.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.features import is_sparse
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import in_memory
+from wisecrowd.inference.engine import in_memory
 from wisecrowd.kinds.classes.container import CrowdLabels, vote_table
 from wisecrowd.kinds.classes.families.confusion import naive_bayes
 from wisecrowd.kinds.classes.prior import TaskPrior
@@ -232,22 +233,37 @@ def solve_logistic(X: Any, targets: Floats, l2: float, start: Floats, tol: float
     tol : float
         Largest entry of the mean gradient at convergence.
     """
-    from scipy.optimize import minimize
-
-    n_classes, penalty = targets.shape[1], np.full(X.shape[1], l2)
+    penalty = np.full(X.shape[1], l2)
     penalty[-1] = 0.0
 
     def loss(flat: Floats) -> tuple[float, Floats]:
-        weights = flat.reshape(n_classes, -1)
+        weights = flat.reshape(start.shape)
         log_f = log_softmax(X @ weights.T)
         value = -(targets * log_f).sum() + 0.5 * (penalty * weights**2).sum()
         gradient = (np.exp(log_f) - targets).T @ X + penalty * weights
         return float(value) / len(X), gradient.ravel() / len(X)
 
+    return lowest(loss, start, tol)
+
+
+def lowest(loss: Callable[[Floats], tuple[float, Floats]], start: Floats, tol: float) -> Floats:
+    """Return the weights with the lowest loss by L-BFGS, or ``start`` if these are no better.
+
+    Parameters
+    ----------
+    loss : function of flat weights
+        Returns the loss and its gradient.
+    start : array
+        Initial weights.
+    tol : float
+        Largest entry of the gradient at convergence.
+    """
+    from scipy.optimize import minimize
+
     options = {"maxiter": 1000, "ftol": 0.0, "gtol": tol, "maxcor": 20}
     found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
     better = np.isfinite(found.fun) and found.fun <= loss(start.ravel())[0]
-    return np.asarray(found.x.reshape(n_classes, -1) if better else start)
+    return np.asarray(found.x.reshape(start.shape) if better else start)
 
 
 def log_softmax(scores: Floats) -> Floats:

@@ -8,8 +8,8 @@ import pytest
 from wisecrowd import simulate
 from wisecrowd.core.aggregator import Tags
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.engines import memory
-from wisecrowd.engines.memory import in_memory
+from wisecrowd.inference import engine
+from wisecrowd.inference.engine import in_memory
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.confusion import (
     ConfusionEM,
@@ -209,7 +209,7 @@ def test_many_blocks_give_the_same_posterior_and_likelihood(monkeypatch):
     known = as_table(np.log(theta)), np.log(pi)
     problem = in_memory(labels, TaskPrior(np.zeros((1, 2))))
     probas, value = posterior(problem, *known)
-    monkeypatch.setattr(memory, "SMALLEST_SHARD", 100)
+    monkeypatch.setattr(engine, "SMALLEST_SHARD", 100)
     assert len(problem.cut(1)) > 10
     in_shards, total = posterior(problem, *known)
     np.testing.assert_array_equal(in_shards, probas)

@@ -10,9 +10,9 @@ import pytest
 from wisecrowd import kernels
 from wisecrowd.aggregation import MajorityVote, OneCoin, Wawa
 from wisecrowd.core.aggregator import Tags
-from wisecrowd.engines import memory
-from wisecrowd.engines.memory import in_memory
 from wisecrowd.engines.threads import get_threads, set_threads
+from wisecrowd.inference import engine
+from wisecrowd.inference.engine import in_memory
 from wisecrowd.inference.monitor import reporting
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families import posteriors
@@ -127,7 +127,7 @@ def test_blocks_and_threads_do_not_change_a_bit(monkeypatch, method):
     labels = random_labels(n_tasks=2000, n_workers=20, n_classes=4)
     gold = {0: 1, 1500: 2}
     whole = method.fit(labels, gold=gold).probas_
-    monkeypatch.setattr(memory, "SMALLEST_SHARD", 1000)
+    monkeypatch.setattr(engine, "SMALLEST_SHARD", 1000)
     before = get_threads()
     try:
         set_threads(1)

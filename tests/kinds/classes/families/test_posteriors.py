@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from wisecrowd.engines.memory import cut_tasks
+from wisecrowd.inference.engine import cut_tasks
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.posteriors import (
     Start,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wisecrowd.engines.memory import in_memory
+from wisecrowd.inference.engine import in_memory
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.skill_vote import (
     PSEUDO,

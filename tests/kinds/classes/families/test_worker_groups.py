@@ -5,7 +5,7 @@ import pytest
 
 from wisecrowd import simulate
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.engines.memory import cut_tasks
+from wisecrowd.inference.engine import cut_tasks
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.dependence import Dependence
 from wisecrowd.kinds.classes.families.worker_groups import (

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wisecrowd.engines.memory import cut_tasks
+from wisecrowd.inference.engine import cut_tasks
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.methods.bwa import (
     LEAST,

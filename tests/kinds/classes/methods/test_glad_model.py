@@ -10,7 +10,7 @@ from scipy import integrate, optimize, stats
 from scipy.special import expit, log_expit, logsumexp
 
 from wisecrowd import simulate
-from wisecrowd.engines.memory import cut_tasks
+from wisecrowd.inference.engine import cut_tasks
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.kernels import glad, glad_fast
 from wisecrowd.kinds.classes.methods.glad import GLADModel, GLADParams, GLADState, Normal, _kernels

@@ -12,7 +12,7 @@ import pytest
 from wisecrowd import CrowdLabels
 from wisecrowd.aggregation import HierarchicalDawidSkene
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.engines.memory import in_memory
+from wisecrowd.inference.engine import in_memory
 from wisecrowd.inference.loop import first_params
 from wisecrowd.kernels import MODULES
 from wisecrowd.kinds.classes.families.label_law import NEW_TASK

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.engines.memory import cut_tasks
+from wisecrowd.inference.engine import cut_tasks
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families import minimax_logits
 from wisecrowd.kinds.classes.families.minimax_logits import (

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
-from wisecrowd.engines.memory import in_memory
+from wisecrowd.inference.engine import in_memory
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.confusion import naive_bayes
 from wisecrowd.kinds.classes.families.moments.pair_moments import PairMoments, population_moments

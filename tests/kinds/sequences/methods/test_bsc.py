@@ -14,8 +14,8 @@ from wisecrowd.inference.dirichlet import expectation
 from wisecrowd.io.tables import read, read_truth
 from wisecrowd.kinds.sequences import kernels
 from wisecrowd.kinds.sequences.answers import known_tags
+from wisecrowd.kinds.sequences.checks import example as small_sequences
 from wisecrowd.kinds.sequences.container import CrowdSequences
-from wisecrowd.kinds.sequences.example import example as small_sequences
 from wisecrowd.kinds.sequences.methods.bsc import previous_tag
 from wisecrowd.kinds.sequences.methods.marked_spans import span_confidence
 from wisecrowd.kinds.sequences.methods.tag_chains import TagChains

@@ -12,8 +12,8 @@ from wisecrowd import simulate
 from wisecrowd.aggregation import BSC, HMMCrowd, TokenWise
 from wisecrowd.kinds.sequences import kernels
 from wisecrowd.kinds.sequences.answers import SequencePrior
+from wisecrowd.kinds.sequences.checks import example as small_sequences
 from wisecrowd.kinds.sequences.container import CrowdSequences
-from wisecrowd.kinds.sequences.example import example as small_sequences
 from wisecrowd.kinds.sequences.methods.bsc import previous_tag
 from wisecrowd.kinds.sequences.methods.marked_spans import MarkedSpans, span_confidence
 from wisecrowd.kinds.sequences.methods.tag_chains import MOST_TIED, TagChains

@@ -9,7 +9,7 @@ from wisecrowd import simulate
 from wisecrowd.aggregation import DawidSkene, MajorityVote, TokenWise
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.kinds.sequences.answers import known_tags
-from wisecrowd.kinds.sequences.example import example as small_sequences
+from wisecrowd.kinds.sequences.checks import example as small_sequences
 from wisecrowd.kinds.sequences.methods.marked_spans import MarkedSpans
 from wisecrowd.kinds.sequences.metrics import EXACT, compare_spans
 

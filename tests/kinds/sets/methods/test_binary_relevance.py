@@ -7,8 +7,8 @@ import pytest
 
 from wisecrowd.aggregation import BinaryRelevance, DawidSkene, SetVote
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.kinds.sets.checks import example as small_sets
 from wisecrowd.kinds.sets.container import CrowdSets
-from wisecrowd.kinds.sets.example import example as small_sets
 from wisecrowd.kinds.sets.methods.base import WorkerSets, set_sizes
 
 

@@ -8,8 +8,8 @@ import pytest
 from wisecrowd import simulate
 from wisecrowd.aggregation import LabelSetMixture, SetVote, SharedTwoCoin
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.kinds.sets.checks import example as small_sets
 from wisecrowd.kinds.sets.container import CrowdSets
-from wisecrowd.kinds.sets.example import example as small_sets
 from wisecrowd.kinds.sets.methods.label_rules import LabelRules
 from wisecrowd.kinds.sets.methods.set_mixture import SetMixture
 from wisecrowd.kinds.sets.truth import SetPrior

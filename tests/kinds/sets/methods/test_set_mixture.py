@@ -9,8 +9,8 @@ from scipy.special import betaln, gamma
 
 from wisecrowd import simulate
 from wisecrowd.aggregation import LabelSetMixture, SharedTwoCoin
+from wisecrowd.kinds.sets.checks import example as small_sets
 from wisecrowd.kinds.sets.container import CrowdSets
-from wisecrowd.kinds.sets.example import example as small_sets
 from wisecrowd.kinds.sets.methods.label_rules import LabelRules
 from wisecrowd.kinds.sets.methods.set_mixture import SetMixture, humbled
 from wisecrowd.kinds.sets.truth import SetPrior

@@ -11,8 +11,8 @@ from scipy.special import psi
 
 from wisecrowd import simulate
 from wisecrowd.aggregation import BinaryRelevance, DawidSkene, SetVote, SharedTwoCoin
+from wisecrowd.kinds.sets.checks import example as small_sets
 from wisecrowd.kinds.sets.container import CrowdSets
-from wisecrowd.kinds.sets.example import example as small_sets
 from wisecrowd.kinds.sets.methods.label_rules import LabelRules
 from wisecrowd.kinds.sets.methods.set_mixture import SetMixture
 from wisecrowd.kinds.sets.truth import SetPrior

@@ -50,6 +50,11 @@ class TwoCoinExistence:
         """(n_candidates,): whether somebody with a weight drew the candidate."""
         return self.objects.votes > 0
 
+    @cached_property
+    def weights(self) -> Floats:
+        """(n_annotations,) weight of each annotation."""
+        return self.objects.data.weights
+
     def expect(self, coins: Coins) -> Expected:
         """Return the posterior log-odds of candidates: the E-step."""
         prior = np.log(coins.share) - np.log1p(-coins.share)
@@ -61,17 +66,17 @@ class TwoCoinExistence:
     def _log_density(self, rate: Floats) -> Floats:
         """Return the log-probability of who drew each candidate, given that somebody did."""
         objects, data = self.objects, self.objects.data
-        drawn, missed = np.log(rate), np.log1p(-rate)
-        none = np.bincount(data.task, data.weights * missed[data.worker], data.n_tasks)
-        change = objects.weight * (drawn - missed)[data.box_worker]
+        change = objects.weight * (np.log(rate) - np.log1p(-rate))[data.box_worker]
         votes = np.bincount(objects.object, change, objects.n_candidates)
-        return np.asarray(none[objects.task] + votes - np.log(self._seen(rate))[objects.task])
+        nobody = self._log_nobody(rate)
+        log_seen = np.log(_somebody(nobody))
+        return np.asarray(nobody[objects.task] + votes - log_seen[objects.task])
 
-    def _seen(self, rate: Floats) -> Floats:
-        """Return the probability that somebody draws a candidate of each task (n_tasks,)."""
+    def _log_nobody(self, rate: Floats) -> Floats:
+        """Return the log-probability that nobody draws a candidate of each task (n_tasks,)."""
         data = self.objects.data
-        none = np.bincount(data.task, data.weights * np.log1p(-rate)[data.worker], data.n_tasks)
-        return np.maximum(-np.expm1(none), LEAST)
+        missed = self.weights * np.log1p(-rate)[data.worker]
+        return np.bincount(data.task, missed, data.n_tasks).astype(np.float64)
 
     def update(self, probability: Floats, coins: Coins | None = None) -> Coins:
         """Return the parameters that maximise the expected objective: the M-step.
@@ -84,7 +89,7 @@ class TwoCoinExistence:
             count = (probability if which == 0 else 1 - probability) * self.known
             seen = np.ones(self.objects.data.n_tasks)
             if coins is not None:
-                seen = self._seen(coins.object if which == 0 else coins.phantom)
+                seen = _somebody(self._log_nobody(coins.object if which == 0 else coins.phantom))
             drew, saw = self._counts(count, count / seen[self.objects.task])
             rates.append((drew + yes) / (saw + yes + no))
         real, total = probability[self.known].sum(), self.known.sum()
@@ -96,7 +101,7 @@ class TwoCoinExistence:
         J = data.n_workers
         drew = np.bincount(data.box_worker, objects.weight * count[objects.object], J)
         per_task = np.bincount(objects.task, with_unseen, data.n_tasks)
-        saw = np.bincount(data.worker, data.weights * per_task[data.task], J)
+        saw = np.bincount(data.worker, self.weights * per_task[data.task], J)
         return drew.astype(np.float64), saw.astype(np.float64)
 
     def objective(self, coins: Coins, log_likelihood: float) -> float:
@@ -135,6 +140,11 @@ def existence_probability(objects: BoxObjects, coins: Coins) -> Floats:
     """Return the probabilities of candidates, with votes that depend on each other."""
     effect = 1 + DEPENDENCE * (np.maximum(objects.seen, 1.0) - 1)
     return _logistic(TwoCoinExistence(objects).expect(coins).log_odds / effect)
+
+
+def _somebody(log_nobody: Floats) -> Floats:
+    """Return the probability that somebody draws a candidate of each task."""
+    return np.maximum(-np.expm1(log_nobody), LEAST)
 
 
 def _logistic(log_odds: Floats) -> Floats:

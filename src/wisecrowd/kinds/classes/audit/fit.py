@@ -31,9 +31,9 @@ from wisecrowd.kinds.classes.audit.shared import (
     fit_with_law,
     simulate_from_fit,
 )
-from wisecrowd.kinds.classes.checks.fit_checks import findings_of
 from wisecrowd.kinds.classes.columns import as_crowd_labels
 from wisecrowd.kinds.classes.container import CrowdLabels
+from wisecrowd.kinds.classes.findings.fit_checks import findings_of
 
 if TYPE_CHECKING:
     from wisecrowd.core.aggregator import Aggregator

@@ -20,8 +20,8 @@ from wisecrowd.kinds.classes.audit.shared import (
     fit_with_law,
     leave_one_out_posteriors,
 )
-from wisecrowd.kinds.classes.checks.fit_checks import one_parameter
 from wisecrowd.kinds.classes.columns import as_crowd_labels
+from wisecrowd.kinds.classes.findings.fit_checks import one_parameter
 
 SMALL_SHIFT = 0.15  # minimum share of labels moved between classes to report
 FEW_WORKERS = 8  # minimum number of workers to estimate the usual spread

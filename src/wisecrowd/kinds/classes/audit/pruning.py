@@ -390,7 +390,7 @@ def effect_of_pruning(labels: CrowdLabels, removed: Mask, gold: Any = None) -> P
     if plan.n_hidden and n_changed:
         rest, everything = held_out_score(fit_rest, plan), held_out_score(fit_all, plan)
         change, error = paired_difference(rest, everything)
-        stays = ~removed[plan.labels.worker[(plan.folds >= 0) & (plan.folds < plan.n_folds_used)]]
+        stays = ~removed[plan.labels.worker[plan.scored]]
         support = label_support(plan, codes["all"][1:], codes["rest"][1:], stays)
     return PruningEffect(n_changed, int(kept.sum()), change, error, support, known)
 

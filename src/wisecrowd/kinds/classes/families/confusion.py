@@ -23,7 +23,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards, Shard, Sink, posterior_of
+from wisecrowd.inference.engine import MemoryShards, Sink, posterior_of
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.class_prior import fixed_class_prior, known_class_prior
@@ -33,6 +33,7 @@ from wisecrowd.kinds.classes.families.posteriors import (
     posterior_counts,
     random_start,
 )
+from wisecrowd.kinds.classes.shards import Shard
 
 TINY = 1e-300  # a probability of zero, with a finite logarithm
 RIVAL = 1.0  # difference of objectives, in nats, up to which two runs explain labels equally well

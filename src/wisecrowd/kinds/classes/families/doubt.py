@@ -121,9 +121,8 @@ def measured_doubt(
 def explained_share(score: HeldOutScore, plan: ScoringPlan) -> float:
     """Return 1 minus the loss of held-out labels over that of the shares of the labels."""
     labels = plan.labels
-    scored = (plan.folds >= 0) & (plan.folds < plan.n_folds_used)
     shares = (labels.class_totals + 1) / (labels.class_totals.sum() + labels.n_classes)
-    loss = np.average(-np.log(shares[labels.label[scored]]), weights=score.weight)
+    loss = np.average(-np.log(shares[labels.label[plan.scored]]), weights=score.weight)
     return float(np.clip(1 + score.mean / loss, 0, 1)) if loss > 0 else 1.0
 
 

@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.types import Floats, Ints, Mask
 from wisecrowd.inference.held_out import FLOOR, HeldOutScore, ScoringPlan
 from wisecrowd.kinds.classes.container import CrowdLabels
@@ -61,20 +60,12 @@ def held_out_score(make_fit: Callable[[CrowdLabels], Any], plan: ScoringPlan) ->
     DataError
         If no label can be hidden, because every task has one label at most.
     """
-    labels, found = plan.labels, np.empty(plan.labels.n_annotations)
-    if plan.n_hidden == 0:
-        raise DataError(
-            "Held-out scores need tasks with two labels or more, and there are none; collect a "
-            "second label for some tasks."
-        )
-    for fold in range(plan.n_folds_used):
-        hidden = plan.folds == fold
-        if hidden.any():
-            probas = make_fit(labels.select_annotations(~hidden))
-            found[hidden] = score_hidden_labels(labels, hidden, probas)
-    scored = (plan.folds >= 0) & (plan.folds < plan.n_folds_used)
-    weight = None if labels.weight is None else labels.weight[scored]
-    return HeldOutScore(found[scored], labels.task[scored], weight)
+    labels = plan.labels
+
+    def score(hidden: Mask) -> Floats:
+        return score_hidden_labels(labels, hidden, make_fit(labels.select_annotations(~hidden)))
+
+    return plan.scores(score)
 
 
 # --------------------------------------------------------------------------------------- judge

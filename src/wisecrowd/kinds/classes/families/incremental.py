@@ -28,7 +28,7 @@ from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit, Kept, dense_rows
 from wisecrowd.core.types import Floats, Longs
-from wisecrowd.engines.memory import rows_into
+from wisecrowd.inference.engine import rows_into
 from wisecrowd.inference.loop import LoopResult
 from wisecrowd.inference.priors import as_coin_prior
 from wisecrowd.kernels import kernels_for

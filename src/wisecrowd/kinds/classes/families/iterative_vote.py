@@ -20,7 +20,6 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import Shard
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.kinds.classes.families.posteriors import (
     SparsePosterior,
@@ -36,6 +35,7 @@ from wisecrowd.kinds.classes.families.posteriors import (
     worker_weights,
 )
 from wisecrowd.kinds.classes.kernels.sparse_posterior import NormalisedPriors, VoteOutput
+from wisecrowd.kinds.classes.shards import Shard
 
 
 class VoteStats(NamedTuple):

@@ -34,7 +34,6 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import Shard
 from wisecrowd.inference.loop import first_params, iterate
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.class_prior import (
@@ -49,6 +48,7 @@ from wisecrowd.kinds.classes.families.posteriors import (
     worker_weights,
 )
 from wisecrowd.kinds.classes.kernels.posteriors import log_normalise
+from wisecrowd.kinds.classes.shards import Shard
 
 HELD_PASSES = 20  # passes that keep the starting posterior fixed
 STRETCH = 1 << 21  # logits that are processed at once

@@ -20,7 +20,6 @@ from wisecrowd.core.findings import Finding
 from wisecrowd.core.footprint import DENSE_LIMIT
 from wisecrowd.core.result import Fit, choose_labels, confidence_of
 from wisecrowd.core.types import Codes, Floats, Mask
-from wisecrowd.engines.memory import Shard
 from wisecrowd.inference.temperature_scaling import at_temperature
 from wisecrowd.kinds.classes.container import CrowdLabels, vote_table
 from wisecrowd.kinds.classes.families.doubt import (
@@ -29,6 +28,7 @@ from wisecrowd.kinds.classes.families.doubt import (
     doubt_findings,
     within_votes,
 )
+from wisecrowd.kinds.classes.shards import Shard
 from wisecrowd.packs.answers import posterior_of_rows
 from wisecrowd.packs.files import Job
 

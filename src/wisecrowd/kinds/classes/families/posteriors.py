@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.footprint import DENSE_LIMIT
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import Shard
 from wisecrowd.kernels.arguments import TaskLabels
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.kernels.posteriors import (
@@ -40,6 +39,7 @@ from wisecrowd.kinds.classes.kernels.sparse_posterior import (
     NormalisedPriors,
     VoteOutput,
 )
+from wisecrowd.kinds.classes.shards import Shard
 
 STRETCH = 1 << 20  # numbers of dense rows processed at once
 

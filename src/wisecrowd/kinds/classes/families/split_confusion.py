@@ -20,7 +20,7 @@ from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import rows_into
+from wisecrowd.inference.engine import rows_into
 from wisecrowd.inference.held_out import HeldOutScore, annotation_folds, leader, paired_difference
 from wisecrowd.inference.loop import LoopResult
 from wisecrowd.inference.priors import pseudo_counts

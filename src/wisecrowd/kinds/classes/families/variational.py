@@ -30,8 +30,8 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.inference.dirichlet import divergence, expectation, expected_log
+from wisecrowd.inference.engine import MemoryShards
 from wisecrowd.inference.loop import LoopResult, first_params
 from wisecrowd.inference.priors import History
 from wisecrowd.kinds.classes.container import CrowdLabels

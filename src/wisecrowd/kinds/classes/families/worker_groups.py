@@ -22,12 +22,12 @@ from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.descriptions import describe_value
 from wisecrowd.core.parameter_checks import check_integer
 from wisecrowd.core.types import Codes, Floats, Mask
-from wisecrowd.engines.memory import Shard
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.copy_reference import Reference, reference
 from wisecrowd.kinds.classes.families.copy_test import copy_test
 from wisecrowd.kinds.classes.families.dependence import Dependence, dependence, surprise
 from wisecrowd.kinds.classes.families.moments.pair_moments import pair_moments
+from wisecrowd.kinds.classes.shards import Shard
 
 LEVEL = 0.01  # false discovery rate of linked pairs
 LEAST_EXCESS = 0.05  # least excess agreement of a group

@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.types import Floats, Longs
-from wisecrowd.engines.memory import MemoryShards, Shard
+from wisecrowd.inference.engine import MemoryShards
 from wisecrowd.inference.loop import LoopResult
 from wisecrowd.inference.quadrature import Rule
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.posteriors import worker_weights
 from wisecrowd.kinds.classes.families.worker_prior import WorkerPrior, coin_matrices
 from wisecrowd.kinds.classes.kernels.belief_propagation import Edges
+from wisecrowd.kinds.classes.shards import Shard
 
 if TYPE_CHECKING:
     from wisecrowd.kinds.classes.methods.belief_propagation import MessageModel, MessageParams

@@ -20,7 +20,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method, kebab_case
 from wisecrowd.core.result import Fit, choose_labels
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue, saved_float
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.inference.engine import MemoryEngine
 from wisecrowd.inference.held_out import (
     HeldOutScore,
     ScoringPlan,
@@ -31,7 +31,6 @@ from wisecrowd.inference.held_out import (
 )
 from wisecrowd.inference.monitor import stage
 from wisecrowd.inference.temperature_scaling import best_temperature, log_posteriors
-from wisecrowd.kinds.classes.checks.data_checks import counted_once
 from wisecrowd.kinds.classes.container import CrowdLabels, vote_table
 from wisecrowd.kinds.classes.families.class_prior import check_fixed_class_prior, with_class_prior
 from wisecrowd.kinds.classes.families.doubt import (
@@ -59,6 +58,7 @@ from wisecrowd.kinds.classes.families.opinion_pool import (
     without_plurality,
 )
 from wisecrowd.kinds.classes.families.updating import continued_fit
+from wisecrowd.kinds.classes.findings.data_checks import counted_once
 from wisecrowd.kinds.classes.prior import TaskPrior, as_task_prior
 from wisecrowd.kinds.classes.worker_errors import worker_evidence
 

@@ -24,7 +24,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray, SavedValue
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards, Shard, posterior_of
+from wisecrowd.inference.engine import MemoryShards, posterior_of
 from wisecrowd.inference.loop import LoopResult, iterate
 from wisecrowd.inference.priors import as_worker_prior
 from wisecrowd.inference.quadrature import Rule
@@ -49,6 +49,7 @@ from wisecrowd.kinds.classes.families.worker_nodes import (
 )
 from wisecrowd.kinds.classes.families.worker_prior import WorkerPrior, coin_matrices
 from wisecrowd.kinds.classes.kernels.belief_propagation import Edges, MessageOutput, WorkerNodes
+from wisecrowd.kinds.classes.shards import Shard
 
 RULE_ERROR = 1e-3  # largest change of a worker's log evidence, in nats, with twice the nodes
 MOST_REFINEMENTS = 3

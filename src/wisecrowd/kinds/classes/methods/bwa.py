@@ -21,7 +21,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit, choose_labels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards, Shard, posterior_of, rows_into
+from wisecrowd.inference.engine import MemoryShards, posterior_of, rows_into
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate
 from wisecrowd.kinds.classes.families.class_prior import fixed_class_prior
 from wisecrowd.kinds.classes.families.posteriors import (
@@ -31,6 +31,7 @@ from wisecrowd.kinds.classes.families.posteriors import (
     worker_weights,
 )
 from wisecrowd.kinds.classes.kernels.posteriors import soft_votes, sum_by
+from wisecrowd.kinds.classes.shards import Shard
 
 LEAST = 1e-5  # least variance of labels, so that no precision is infinite
 

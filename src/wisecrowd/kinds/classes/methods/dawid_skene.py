@@ -23,7 +23,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameter_checks import Flag, Limits
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import posterior_of
+from wisecrowd.inference.engine import posterior_of
 from wisecrowd.inference.loop import squarem
 from wisecrowd.inference.priors import pseudo_counts
 from wisecrowd.kinds.classes.families.class_prior import (
@@ -48,7 +48,7 @@ from wisecrowd.kinds.classes.families.confusion import (
 if TYPE_CHECKING:
     from wisecrowd.core.problem import Problem
     from wisecrowd.core.result import Fit
-    from wisecrowd.engines.memory import Shard
+    from wisecrowd.kinds.classes.shards import Shard
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

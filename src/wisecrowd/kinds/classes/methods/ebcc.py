@@ -16,8 +16,8 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards, Shard, rows_into
 from wisecrowd.inference.dirichlet import divergence, expectation, expected_log, row_parameters
+from wisecrowd.inference.engine import MemoryShards, rows_into
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate
 from wisecrowd.kinds.classes.families.confusion import (
     ConfusionParams,
@@ -34,6 +34,7 @@ from wisecrowd.kinds.classes.families.variational import (
     VariationalConfusion,
     VariationalModel,
 )
+from wisecrowd.kinds.classes.shards import Shard
 
 TASKS_PER_SUBTYPE = 5  # minimum at the start of a class with several subtypes
 STRETCH = 1 << 21  # numbers of the random split that are processed at once

@@ -20,8 +20,8 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import cut_tasks
 from wisecrowd.inference.dirichlet import row_parameters
+from wisecrowd.inference.engine import cut_tasks
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.inference.priors import DirichletRows, OneCoinPrior, TwoCoin, as_worker_prior
 from wisecrowd.kernels import kernels_for

@@ -29,7 +29,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards, Shard, posterior_and_more, rows_into
+from wisecrowd.inference.engine import MemoryShards, posterior_and_more, rows_into
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate, squarem
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kinds.classes.container import CrowdLabels
@@ -42,6 +42,7 @@ from wisecrowd.kinds.classes.families.confusion import Evidence
 from wisecrowd.kinds.classes.families.label_law import AbilityLaw
 from wisecrowd.kinds.classes.families.posteriors import Start, random_start, worker_weights
 from wisecrowd.kinds.classes.kernels.posteriors import sum_by
+from wisecrowd.kinds.classes.shards import Shard
 
 FARTHEST, WIDEST = 100, 1e6  # largest mean and standard deviation of a prior
 STEPS_PER_PASS = 1  # Newton steps of the easiness; more do not pay while the abilities still move

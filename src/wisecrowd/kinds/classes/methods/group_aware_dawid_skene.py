@@ -17,7 +17,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Codes, Floats
-from wisecrowd.engines.memory import Shard, rows_into
+from wisecrowd.inference.engine import rows_into
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate
 from wisecrowd.inference.priors import as_row_prior, pseudo_counts
 from wisecrowd.kinds.classes.families.class_prior import known_class_prior, log_shares
@@ -32,6 +32,7 @@ from wisecrowd.kinds.classes.families.posteriors import Start, condition
 from wisecrowd.kinds.classes.families.worker_groups import Opinions, check_groups, groups_of
 from wisecrowd.kinds.classes.kernels.posteriors import log_normalise
 from wisecrowd.kinds.classes.methods.dawid_skene import DirichletModel, dirichlet_update
+from wisecrowd.kinds.classes.shards import Shard
 
 
 class GroupStats(NamedTuple):

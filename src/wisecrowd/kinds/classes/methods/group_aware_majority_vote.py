@@ -15,10 +15,11 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Codes, Floats
-from wisecrowd.engines.memory import Shard, rows_into
+from wisecrowd.inference.engine import rows_into
 from wisecrowd.kinds.classes.families.posteriors import share_of, worker_weights
 from wisecrowd.kinds.classes.families.skill_vote import right_labels
 from wisecrowd.kinds.classes.families.worker_groups import Opinions, check_groups, groups_of
+from wisecrowd.kinds.classes.shards import Shard
 
 
 class NoStats(NamedTuple):

@@ -24,7 +24,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import Shard, posterior_and_more, rows_into
+from wisecrowd.inference.engine import posterior_and_more, rows_into
 from wisecrowd.inference.loop import first_params, iterate
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskPriors
@@ -48,6 +48,7 @@ from wisecrowd.kinds.classes.kernels.hierarchical import (
     WorkerCounts,
 )
 from wisecrowd.kinds.classes.kernels.posteriors import sum_by
+from wisecrowd.kinds.classes.shards import Shard
 
 STRENGTHS = tuple(2.0**x for x in range(8))  # candidate pseudo-counts of a worker's accuracy
 TYPICAL = 0.7  # accuracy that the population's pseudo-counts have

@@ -15,8 +15,8 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.inference.dirichlet import row_parameters
+from wisecrowd.inference.engine import MemoryShards
 from wisecrowd.inference.loop import LoopResult, first_params, iterate, squarem
 from wisecrowd.inference.priors import DirichletRows, as_worker_prior
 from wisecrowd.kinds.classes.container import CrowdLabels

@@ -25,7 +25,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards, Shard
+from wisecrowd.inference.engine import MemoryShards
 from wisecrowd.inference.loop import LoopResult, best_of, iterate, squarem
 from wisecrowd.inference.priors import OneCoinPrior, as_coin_prior
 from wisecrowd.kinds.classes.container import CrowdLabels
@@ -55,6 +55,7 @@ from wisecrowd.kinds.classes.kernels.sparse_posterior import (
     NormalisedPriors,
     VoteOutput,
 )
+from wisecrowd.kinds.classes.shards import Shard
 
 CONFUSION_LIMIT = 10_000_000  # numbers; larger confusion matrices are not stored
 

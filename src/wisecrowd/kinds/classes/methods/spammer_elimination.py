@@ -14,11 +14,11 @@ from wisecrowd.core.parameter_checks import Limits, Number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import Shard
 from wisecrowd.inference.priors import pseudo_counts
-from wisecrowd.kinds.classes.container import labelled_twice
+from wisecrowd.kinds.classes.container import labelled_by_several
 from wisecrowd.kinds.classes.families.confusion import ConfusionEM
 from wisecrowd.kinds.classes.methods.dawid_skene import WorkerConfusionModel, dirichlet_update
+from wisecrowd.kinds.classes.shards import Shard
 
 
 class ComparableLabels(NamedTuple):
@@ -39,7 +39,7 @@ class Comparison:
 
     def local_step(self, shard: Shard, state: None, params: None) -> tuple[None, ComparableLabels]:
         """Return the comparable labels of each worker in one shard."""
-        telling = labelled_twice(shard.indptr, shard.worker, shard.weight)
+        telling = labelled_by_several(shard)
         known = np.isfinite(shard.prior_rows).sum(axis=1) == 1  # gold
         telling |= self.prior | known[0 if shard.prior_index is None else shard.prior_index]
         counted = np.repeat(telling, np.diff(shard.indptr))

@@ -10,7 +10,7 @@ import numpy as np
 from wisecrowd.core.aggregator import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameter_checks import Limits, Number
-from wisecrowd.engines.memory import MemoryShards
+from wisecrowd.inference.engine import MemoryShards
 from wisecrowd.kinds.classes.families.posteriors import Start
 from wisecrowd.kinds.classes.methods.one_coin import CoinParams, CoinState, OneCoinEM, OneCoinModel
 

@@ -17,7 +17,8 @@ from wisecrowd.core.findings import Finding
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import Fit
 from wisecrowd.core.types import Floats
-from wisecrowd.kinds.classes.checks.data_checks import (
+from wisecrowd.kinds.classes.container import ENOUGH, CrowdLabels
+from wisecrowd.kinds.classes.findings.data_checks import (
     abstention_classes,
     connects,
     separate_finding,
@@ -25,8 +26,7 @@ from wisecrowd.kinds.classes.checks.data_checks import (
     unseen_classes,
     unusually_many,
 )
-from wisecrowd.kinds.classes.checks.fit_checks import findings_of, result_findings
-from wisecrowd.kinds.classes.container import ENOUGH, CrowdLabels
+from wisecrowd.kinds.classes.findings.fit_checks import findings_of, result_findings
 from wisecrowd.kinds.classes.packed.crowd import PackedCrowd, rows_of
 from wisecrowd.kinds.classes.packed.shard import PackedShard
 from wisecrowd.packs.answers import posterior_of_rows

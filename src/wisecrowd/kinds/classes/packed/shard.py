@@ -18,7 +18,7 @@ from wisecrowd.packs.pack import Pack
 
 @dataclass(frozen=True, eq=False)
 class PackedShard:
-    """A shard of a pack; it has the attributes of :class:`~wisecrowd.engines.memory.Shard`.
+    """A shard of a pack; it has the attributes of :class:`~wisecrowd.kinds.classes.shards.Shard`.
 
     Rows are tasks or, where tasks with the same labels share a row, patterns of labels.
 

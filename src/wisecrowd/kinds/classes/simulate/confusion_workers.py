@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.parameter_checks import SMALLEST_NUMBER, check_number
-from wisecrowd.core.simulation_checks import Codes, Floats
+from wisecrowd.core.types import Codes, Floats
 from wisecrowd.kinds.classes.simulate.worker_population import Population
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.parameter_checks import check_integer, check_number
-from wisecrowd.core.simulation_checks import Codes, Floats
+from wisecrowd.core.types import Codes, Floats
 from wisecrowd.kinds.classes.families.label_law import CumulativeTable
 from wisecrowd.kinds.classes.simulate.confusion_workers import OneCoinWorkers
 from wisecrowd.kinds.classes.simulate.worker_population import (

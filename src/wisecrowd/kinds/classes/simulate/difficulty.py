@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.parameter_checks import LARGEST_NUMBER, SMALLEST_NUMBER, check_number
-from wisecrowd.core.simulation_checks import Codes, Floats
-from wisecrowd.core.types import Longs
+from wisecrowd.core.types import Codes, Floats, Longs
 from wisecrowd.kinds.classes.families.label_law import CumulativeTable, LabelSampler
 from wisecrowd.kinds.classes.simulate.confusion_workers import one_coin_confusion
 from wisecrowd.kinds.classes.simulate.worker_population import Population

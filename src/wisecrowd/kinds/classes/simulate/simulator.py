@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.graphs import Assignment, PerTask
+from wisecrowd.core.memory_check import check_room
 from wisecrowd.core.parameter_checks import as_generator, check_integer
-from wisecrowd.core.simulation_checks import Codes, Floats, check_room
+from wisecrowd.core.types import Codes, Floats
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.label_law import ConfusionLaw, LabelSampler
 from wisecrowd.kinds.classes.simulate.difficulty import Difficulty, GivenDifficulty

@@ -9,7 +9,7 @@ import numpy as np
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.parameter_checks import SMALLEST_NUMBER, check_integer, check_number
-from wisecrowd.core.simulation_checks import Floats
+from wisecrowd.core.types import Floats
 from wisecrowd.kinds.classes.simulate.worker_population import Population
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.parameter_checks import SMALLEST_NUMBER, check_integer, check_number
-from wisecrowd.core.simulation_checks import Codes, Floats
+from wisecrowd.core.types import Codes, Floats
 from wisecrowd.kinds.classes.families.label_law import LabelSampler
 
 

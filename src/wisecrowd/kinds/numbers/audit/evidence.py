@@ -8,13 +8,13 @@ import numpy as np
 
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.core.part import Part
+from wisecrowd.core.part import Part, single_labels
 from wisecrowd.kinds.numbers.audit.view import NumberView, number_view
 from wisecrowd.kinds.numbers.container import CrowdNumbers
 from wisecrowd.kinds.numbers.methods.facts import different_scales, scale_findings
 
 FEW = 5  # labels of a worker on shared tasks
-MOST_ALONE = 0.5  # share of tasks with a single label
+MOST_UNTESTED = 0.5  # share of labels by workers with few labels on shared tasks
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +42,8 @@ class EvidenceReport(Part):
 
     def findings(self) -> list[Finding]:
         """Return tasks with a single label and workers with too few labels."""
-        found = []
-        if self.share_alone > MOST_ALONE:
-            found.append(Finding(
-                "one-label-per-task", "medium", self.share_alone, (),
-                f"{self.share_alone:.0%} of the tasks, which is the score, have a single label, so "
-                "neither these labels nor their workers can be checked.",
-                "Ask a second worker about some of these tasks.",
-            ))  # fmt: skip
-        elif self.share_untested > MOST_ALONE:
+        found = single_labels(self.share_alone)
+        if not found and self.share_untested > MOST_UNTESTED:
             found.append(Finding(
                 "sparse-workers", "low", self.share_untested, (),
                 f"{self.share_untested:.0%} of the labels, which is the score, are by workers with "

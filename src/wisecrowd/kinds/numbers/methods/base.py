@@ -400,11 +400,6 @@ def within_variance(data: CrowdNumbers, estimates: Floats, gold: Floats | None) 
     return max(squares / freedom, least_variance(data))
 
 
-def filled(estimates: Floats, data: CrowdNumbers) -> Floats:
-    """Return estimates with the mean of all labels where a task has none."""
-    return np.where(np.isnan(estimates), overall_mean(data), estimates)
-
-
 def inside_labels(estimates: TaskEstimates, data: CrowdNumbers) -> TaskEstimates:
     """Return estimates inside the range of their task's labels, with 95% intervals that hold it."""
     used = data.weights > 0

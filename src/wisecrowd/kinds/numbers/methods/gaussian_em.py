@@ -185,7 +185,7 @@ class GaussianModel(NoiseUpdates):
         self, shard: NumberShard, own: ShardPrior, params: NoiseParams, mean: Any, variance: Any
     ) -> NoiseStats:
         stats = self.empty_stats(self.n_columns)
-        step = shard.kernels("worker_noise").gaussian_step
+        step = shard.kernels.gaussian_step
         priors = self.priors(own, params)
         step(shard.numbers, self.cells(params), priors, *flat(stats), mean, variance)
         return stats
@@ -203,7 +203,7 @@ class GainModel(GaussianModel):
         gain, spread, covariance = _gains(params)
         stats = self.empty_stats(self.n_columns)
         cells = self.cells(params, gain, gain**2 + spread, covariance)
-        step = shard.kernels("worker_noise").gain_step
+        step = shard.kernels.gain_step
         step(shard.numbers, cells, self.priors(own, params), *flat(stats), mean, variance)
         return stats
 

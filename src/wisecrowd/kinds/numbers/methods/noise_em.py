@@ -18,7 +18,7 @@ from wisecrowd.core.parameter_checks import Flag, Limits, Number
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import TEXTS, Saved, SavedArray, number_between
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import MemoryShards, rows_into
+from wisecrowd.inference.engine import MemoryShards, rows_into
 from wisecrowd.inference.loop import LoopResult, iterate
 from wisecrowd.kinds.numbers.container import CrowdNumbers
 from wisecrowd.kinds.numbers.methods.base import (

@@ -91,7 +91,7 @@ class StudentModel(NoiseUpdates):
         return (mean, variance), stats
 
     def _medians(self, shard: NumberShard, offset: Floats) -> tuple[Floats, Floats]:
-        medians = shard.kernels("worker_noise").task_medians(shard.numbers, offset, len(self.pivot))
+        medians = shard.kernels.task_medians(shard.numbers, offset, len(self.pivot))
         return np.where(np.isnan(medians), 0.0, medians), np.zeros(shard.n_tasks)
 
     def _step(
@@ -104,7 +104,7 @@ class StudentModel(NoiseUpdates):
         variance: Floats,
     ) -> NoiseStats:
         stats = self.empty_stats(self.n_columns)
-        logs = shard.kernels("worker_noise").student_step(
+        logs = shard.kernels.student_step(
             shard.numbers, self.cells(params, params.bias_variance), self.priors(own, params),
             self.nu, n_rounds, *flat(stats), mean, variance,
         )  # fmt: skip

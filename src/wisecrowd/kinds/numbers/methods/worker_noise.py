@@ -182,7 +182,7 @@ class NoiseModel:
         none = np.zeros(Q)
         priors = NumberPriors(none, none, False, none, self.shard_prior(shard).gold)
         stats = self.empty_stats(4)
-        shard.kernels("worker_noise").gaussian_step(
+        shard.kernels.gaussian_step(
             shard.numbers, np.ascontiguousarray(cells), priors, *flat(stats), None, None
         )
         return state, stats

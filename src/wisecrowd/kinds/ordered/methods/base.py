@@ -14,9 +14,9 @@ from wisecrowd.core.parameter_checks import Choice, Limits
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit, confidence_of
 from wisecrowd.core.types import Floats, Ints
-from wisecrowd.kinds.classes.checks.data_checks import data_findings
-from wisecrowd.kinds.classes.checks.little_evidence import little_evidence
 from wisecrowd.kinds.classes.container import subsample_step, subsample_tasks
+from wisecrowd.kinds.classes.findings.data_checks import data_findings
+from wisecrowd.kinds.classes.findings.little_evidence import little_evidence
 from wisecrowd.kinds.classes.prior import TaskPrior
 from wisecrowd.kinds.ordered.answers import DECISIONS, OrderedAnswers, decided
 

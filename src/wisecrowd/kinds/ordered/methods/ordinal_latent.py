@@ -25,10 +25,11 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.types import Floats
-from wisecrowd.engines.memory import Shard, rows_into
+from wisecrowd.inference.engine import rows_into
 from wisecrowd.inference.loop import iterate, squarem
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.class_prior import check_fixed_class_prior, fixed_class_prior
+from wisecrowd.kinds.classes.shards import Shard
 from wisecrowd.kinds.classes.worker_errors import worker_evidence
 from wisecrowd.kinds.ordered.methods.base import (
     GRID,

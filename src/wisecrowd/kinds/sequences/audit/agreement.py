@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.agreement_evidence import Measured, ratio_of_pairs, sums_of
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.part import NotApplicable, Part, Table
+from wisecrowd.core.part import NotApplicable, Part, Table, single_labels
 from wisecrowd.core.types import Floats, Longs
 from wisecrowd.kinds.classes.audit.agreement_report import AT_CHANCE
 from wisecrowd.kinds.classes.audit.clones import Clones, find_clones
@@ -20,7 +20,6 @@ from wisecrowd.kinds.sequences.container import CrowdSequences
 from wisecrowd.kinds.sequences.tag_scheme import Spans
 from wisecrowd.truth.agreement_intervals import task_interval
 
-MOST_ALONE = 0.5  # share of tasks with a single label
 SEED = 0  # of the choice of tokens
 
 
@@ -65,15 +64,7 @@ class SequenceAgreement(Part):
 
     def findings(self) -> list[Finding]:
         """Return the agreement, and a lack of labels to compare."""
-        found = [self._overall()]
-        if self.share_alone > MOST_ALONE:
-            found.append(Finding(
-                "one-label-per-task", "medium", self.share_alone, (),
-                f"{self.share_alone:.0%} of the tasks, which is the score, have a single label, so "
-                "neither these labels nor their workers can be checked.",
-                "Ask a second worker about some of these tasks.",
-            ))  # fmt: skip
-        return found
+        return [self._overall(), *single_labels(self.share_alone)]
 
     def _overall(self) -> Finding:
         value, low, high = self.alpha

@@ -16,17 +16,17 @@ from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.result import Fit, choose_labels, confidence_of
 from wisecrowd.core.types import Codes, Floats, Mask
-from wisecrowd.kinds.classes.checks.data_checks import LEAST_TASKS, data_findings
-from wisecrowd.kinds.classes.checks.little_evidence import (
-    few_shared_tasks,
-    little_evidence,
-    unsupported_lead,
-)
 from wisecrowd.kinds.classes.container import (
     CrowdLabels,
     subsample_step,
     subsample_tasks,
     vote_table,
+)
+from wisecrowd.kinds.classes.findings.data_checks import LEAST_TASKS, data_findings
+from wisecrowd.kinds.classes.findings.little_evidence import (
+    few_shared_tasks,
+    little_evidence,
+    unsupported_lead,
 )
 
 LEAST_WORKERS = 4

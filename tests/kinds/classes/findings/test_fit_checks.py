@@ -20,9 +20,9 @@ from wisecrowd.core.exceptions import FindingWarning, WisecrowdWarning
 from wisecrowd.core.messages.option_spelling import shell_spelling
 from wisecrowd.core.result import Fit
 from wisecrowd.kinds.classes import container
-from wisecrowd.kinds.classes.checks import fit_checks
-from wisecrowd.kinds.classes.checks.fit_checks import findings_of
 from wisecrowd.kinds.classes.container import CrowdLabels, vote_table
+from wisecrowd.kinds.classes.findings import fit_checks
+from wisecrowd.kinds.classes.findings.fit_checks import findings_of
 
 HONEST = simulate.OneCoinWorkers(6, 2)
 

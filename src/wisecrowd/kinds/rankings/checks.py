@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from wisecrowd.core.kinds import Symmetry
-from wisecrowd.kinds.pairs.example import items_reversed
+from wisecrowd.kinds.pairs.checks import items_reversed
 from wisecrowd.kinds.rankings.container import CrowdRankings
 from wisecrowd.testing.foundation import Make, text_ids
 

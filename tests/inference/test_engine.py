@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from wisecrowd.engines import memory
-from wisecrowd.engines.memory import MemoryEngine, rows_into
 from wisecrowd.engines.threads import get_threads, set_threads
+from wisecrowd.inference import engine
+from wisecrowd.inference.engine import MemoryEngine, rows_into
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.kernels import confusion
 from wisecrowd.kinds.classes.prior import TaskPrior
@@ -37,7 +37,7 @@ def ragged_labels(n_tasks=200, n_workers=6, n_classes=3, seed=0):
 
 @pytest.fixture
 def small_shards(monkeypatch):
-    monkeypatch.setattr(memory, "SMALLEST_SHARD", 10)
+    monkeypatch.setattr(engine, "SMALLEST_SHARD", 10)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_shards_cover_all_tasks_once_and_in_order(small_shards):
     index = np.random.default_rng(0).permutation(200).astype(np.int32)
     prior = TaskPrior(np.arange(600.0).reshape(200, 3), index)
     shards = shards_of(labels, prior=prior)._shards
-    assert len(shards) == memory.MOST_SHARDS
+    assert len(shards) == engine.MOST_SHARDS
     covered = np.concatenate([np.arange(200)[shard.tasks] for shard in shards])
     np.testing.assert_array_equal(covered, np.arange(200))
     for shard in shards:
@@ -110,7 +110,7 @@ def test_an_empty_shard_has_a_prior_row(small_shards):
 def test_shards_have_about_equally_many_annotations(small_shards):
     labels = ragged_labels(2000)
     sizes = [shard.indptr[-1] for shard in shards_of(labels)._shards]
-    assert max(sizes) <= labels.n_annotations / memory.MOST_SHARDS + labels.labels_per_task.max()
+    assert max(sizes) <= labels.n_annotations / engine.MOST_SHARDS + labels.labels_per_task.max()
 
 
 def test_large_tables_mean_fewer_shards(small_shards):

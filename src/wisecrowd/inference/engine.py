@@ -6,12 +6,11 @@ therefore do not depend on the number of threads, not even in the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import reduce, singledispatch
 from itertools import pairwise
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +18,6 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.problem import Problem
 from wisecrowd.engines.threads import get_threads
-from wisecrowd.kernels import kernels_for
-from wisecrowd.kernels.arguments import TaskLabels
 
 if TYPE_CHECKING:
     from wisecrowd.kinds.classes.container import CrowdLabels
@@ -29,57 +26,6 @@ if TYPE_CHECKING:
 MOST_SHARDS = 16
 SMALLEST_SHARD = 1 << 18  # minimum number of annotations that justifies a thread
 Sink = Callable[[slice, Any], None]  # receives the rows of a range of tasks
-
-
-@dataclass(frozen=True, eq=False)
-class Shard:
-    """A range of tasks with their annotations, in the form that kernels take.
-
-    Attributes
-    ----------
-    tasks : slice
-        The range among all tasks.
-    indptr : (n_tasks + 1,)
-        Annotations of task ``i`` of the shard are ``indptr[i]`` to ``indptr[i + 1]``, from 0 on.
-    worker, label, cell, weight : (n_annotations,)
-        ``cell = worker * n_classes + label``; a ``weight`` of None means 1 for all annotations.
-    prior_rows, prior_index : (R, n_classes) and (n_tasks,)
-        The task prior; an index of None means row 0 for all tasks.
-    work : int
-        The size of the whole problem, so that all shards run the same kernels.
-    repeat : (n_tasks,), optional
-        Tasks that each row stands for, in packs where tasks with the same labels share a row.
-    """
-
-    tasks: slice
-    indptr: NDArray[np.int64]
-    worker: NDArray[np.int32]
-    label: NDArray[np.int32]
-    cell: NDArray[np.integer[Any]]
-    weight: NDArray[np.float64] | None
-    prior_rows: NDArray[np.float64]
-    prior_index: NDArray[np.int32] | None
-    work: int
-    repeat: NDArray[np.float64] | None = None
-
-    @property
-    def n_tasks(self) -> int:
-        """Number of tasks in the shard."""
-        return len(self.indptr) - 1
-
-    @property
-    def labelled(self) -> NDArray[np.bool_]:
-        """(n_tasks,): whether a task has annotations."""
-        return np.diff(self.indptr) > 0
-
-    @property
-    def task_labels(self) -> TaskLabels:
-        """The annotations in the form that kernels take."""
-        return TaskLabels(self.indptr, self.worker, self.label, self.weight)
-
-    def kernels(self, family: str) -> ModuleType:
-        """Return a family's kernels, which are compiled if the whole problem is large."""
-        return kernels_for(family, self.work)
 
 
 @dataclass(frozen=True)
@@ -110,51 +56,15 @@ def in_memory(data: CrowdLabels, prior: TaskPrior) -> Problem:
 def cut_tasks(data: Any, prior: Any, n_shards: int) -> Sequence[Any]:
     """Cut into shards of tasks with about equally many annotations, whose arrays are views.
 
-    These are shards of classes; a kind with other shards registers its own.
+    A kind whose methods iterate on shards registers what they are.
     """
-    cell: NDArray[np.integer[Any]]
-    if data.n_workers * data.n_classes <= np.iinfo(np.int32).max:
-        cell = data.worker * np.int32(data.n_classes) + data.label
-    else:
-        cell = data.worker.astype(np.int64) * data.n_classes + data.label
+    raise TypeError(f"{type(data).__name__} cannot be cut into shards.")
+
+
+def even_ranges(data: Any, n_shards: int) -> Iterator[tuple[int, int]]:
+    """Give first and last (exclusive) task of shards with about equally many annotations."""
     targets = np.linspace(0, data.n_annotations, n_shards + 1)[1:-1]
-    cuts = [0, *np.searchsorted(data.indptr, targets).tolist(), data.n_tasks]
-
-    def shard(first: int, last: int) -> Shard:
-        pointers = data.indptr[first : last + 1]
-        rows = slice(pointers[0], pointers[-1])
-        prior_rows, prior_index = _own_prior(prior, first, last)
-        return Shard(
-            slice(first, last),
-            pointers - pointers[0] if pointers[0] else pointers,
-            data.worker[rows],
-            data.label[rows],
-            cell[rows],
-            None if data.weight is None else data.weight[rows],
-            prior_rows,
-            prior_index,
-            data.n_annotations,
-        )
-
-    return [shard(first, last) for first, last in pairwise(cuts)]
-
-
-def _own_prior(
-    prior: TaskPrior, first: int, last: int
-) -> tuple[NDArray[np.float64], NDArray[np.int32] | None]:
-    """Return the prior rows that a range of tasks uses, and their index."""
-    if prior.index is None or last - first == len(prior.index):
-        return prior.rows, prior.index
-    index = prior.index[first:last]
-    if not len(index):
-        return prior.rows[:1], index
-    lowest = int(index.min())
-    rows = prior.rows[lowest : int(index.max()) + 1]
-    used = np.bincount(index - lowest, minlength=len(rows)) > 0
-    if used.all():
-        return rows, index - np.int32(lowest)
-    new_index = np.cumsum(used, dtype=np.int32) - np.int32(1)
-    return rows[used], new_index[index - lowest]
+    return pairwise([0, *np.searchsorted(data.indptr, targets).tolist(), data.n_tasks])
 
 
 class MemoryShards:
@@ -186,7 +96,7 @@ class MemoryShards:
         """
         run = getattr(model, step)
         results = self._map(lambda shard, state: run(shard, state, params), states)
-        return [state for state, _ in results], add_up([stats for _, stats in results])
+        return [state for state, _ in results], reduce(add, (stats for _, stats in results))
 
     def collect(self, model: Any, step: str, states: Sequence[Any], params: Any, sink: Sink) -> Any:
         """Run ``model.step(shard, state, params) -> (rows, statistics)`` on every shard.
@@ -199,7 +109,7 @@ class MemoryShards:
             sink(shard.tasks, rows)
             return stats
 
-        return add_up(self._map(run, states))
+        return reduce(add, self._map(run, states))
 
     def _map(self, run: Callable[[Any, Any], Any], states: Sequence[Any]) -> list[Any]:
         threads = get_threads() if len(self._shards) > 1 else 1
@@ -241,9 +151,6 @@ def rows_into(*arrays: NDArray[Any]) -> Sink:
     return store
 
 
-def add_up(parts: Sequence[Any]) -> Any:
-    """Return the sum of NamedTuples, field by field, in their order."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total._make(a + b for a, b in zip(total, part, strict=True))
-    return total
+def add(total: Any, part: Any) -> Any:
+    """Return the sum of two NamedTuples, field by field."""
+    return total._make(a + b for a, b in zip(total, part, strict=True))

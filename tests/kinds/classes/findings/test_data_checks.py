@@ -8,13 +8,13 @@ import pytest
 from wisecrowd import simulate
 from wisecrowd.aggregation import DawidSkene, MajorityVote
 from wisecrowd.core.exceptions import WisecrowdWarning
-from wisecrowd.kinds.classes.checks.data_checks import (
+from wisecrowd.kinds.classes.container import CrowdLabels, subsample_tasks, vote_table
+from wisecrowd.kinds.classes.findings.data_checks import (
     best_accuracy,
     data_findings,
     identical_sheets,
     log_chance,
 )
-from wisecrowd.kinds.classes.container import CrowdLabels, subsample_tasks, vote_table
 
 
 def found(labels):

@@ -9,14 +9,14 @@ from wisecrowd import simulate
 from wisecrowd.aggregation import BWA, DawidSkene, HierarchicalDawidSkene, MajorityVote, OneCoin
 from wisecrowd.core.exceptions import FindingWarning
 from wisecrowd.core.messages.option_spelling import shell_spelling
-from wisecrowd.kinds.classes.checks import little_evidence as module
-from wisecrowd.kinds.classes.checks.little_evidence import (
+from wisecrowd.kinds.classes.container import CrowdLabels, vote_table
+from wisecrowd.kinds.classes.findings import little_evidence as module
+from wisecrowd.kinds.classes.findings.little_evidence import (
     judge_again,
     little_evidence,
     supported_confidence,
     unsupported_lead,
 )
-from wisecrowd.kinds.classes.container import CrowdLabels, vote_table
 
 
 def findings(labels, codes, confidence):

@@ -25,7 +25,6 @@ from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.types import Codes, Floats
-from wisecrowd.kinds.classes.checks.data_checks import LEAST_TASKS
 from wisecrowd.kinds.classes.container import (
     LEAST_SHARED,
     CrowdLabels,
@@ -39,6 +38,7 @@ from wisecrowd.kinds.classes.families.held_out_labels import (
     ROW_STRENGTHS,
     coin_strength,
 )
+from wisecrowd.kinds.classes.findings.data_checks import LEAST_TASKS
 
 FEWEST_TASKS = 10  # with fewer tasks, severity is high
 EXCESS = 0.05  # tolerated excess of the mean confidence over what the labels support
