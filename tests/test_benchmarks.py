@@ -77,8 +77,9 @@ def test_the_benchmark_of_ordered_classes_runs_on_little():
 def test_honest_numbers_run_on_little():
     from benchmarks.honest import numbers
 
-    rows = [numbers.exactness(), numbers.one_apart(1)]
-    assert all(row.met for row in rows)
+    assert numbers.exactness().met
+    assert numbers.apart((0.0, 0.0, 1.5), 0.3, 1, 20) < 0.5
+    assert [row.met is None for row in numbers.workers_apart(1, 8)] == [False, True, True]
     made = [numbers.crowd("both", 5, 3, seed, 20) for seed in range(2)]
     inside, width, error = numbers.covered("gaussian-em", made)
     assert 0.5 < inside <= 1

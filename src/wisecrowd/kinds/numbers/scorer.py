@@ -67,6 +67,7 @@ NAMES = (
 )  # fmt: skip
 OPTIONS: dict[str, dict[str, Any]] = {"noise-levels": {"exact": False}}
 ROUGH = {"max_iter": 50, "tol": 1e-3}  # of fits that are only compared
+WITH_BIASES = ("gaussian-em", "student-em")  # candidates that know a bias of each worker
 WITHOUT_CHOICE = "gaussian-em"  # the method where labels are too few for a choice
 LEAST_TASKS = 10  # tasks with two labels that a choice needs
 APART = "workers-apart"  # id of the finding of a minority that stands apart
@@ -247,7 +248,8 @@ class Contest:
     judge : ErrorJudge
     scores : dict of Candidate to HeldOutScore
     chosen : Candidate
-        The first candidate, or the best of those that lead it by more than one standard error.
+        The first candidate, or the best of those that lead it by more than one standard error; of
+        those with biases, if a minority of the workers stands apart.
     """
 
     judge: ErrorJudge
@@ -306,17 +308,21 @@ def contest(
         for is_log in (False, True)
     }
     judge = error_judge(tables, plan, None if gold is None else ~np.isnan(gold))
-    scores = {candidate: judge.score(found[candidate]) for candidate in _ordered(found, problem)}
-    titles = {candidate.title: candidate for candidate in scores}
+    order, eligible = _ordered(found, problem)
+    scores = {candidate: judge.score(found[candidate]) for candidate in order}
+    titles = {candidate.title: candidate for candidate in eligible}
     best = leader({title: scores[one] for title, one in titles.items()})
     return Contest(judge, scores, titles[best])
 
 
-def _ordered(found: Iterable[Candidate], problem: NumberProblem) -> list[Candidate]:
-    """Return the candidates, GaussianEM first if a minority of the workers stands apart.
+def _ordered(
+    found: Iterable[Candidate], problem: NumberProblem
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Return all candidates in their order, and those to choose from.
 
-    Held-out labels cannot show the level of tasks that the same workers label. Averages follow all
-    workers, and GaussianEM follows the majority.
+    If a minority of the workers stands apart, these are the methods with biases, GaussianEM first:
+    held-out labels cannot show the level of tasks, averages follow all workers, and methods that
+    take the minority for noise give up what it says about differences of tasks.
     """
     order = list(found)
     follower = Candidate(WITHOUT_CHOICE, order[0].scale)
@@ -325,7 +331,8 @@ def _ordered(found: Iterable[Candidate], problem: NumberProblem) -> list[Candida
         if any(finding.id == APART for finding in findings):
             order.remove(follower)
             order.insert(0, follower)
-    return order
+            return order, [one for one in order if one.name in WITH_BIASES]
+    return order, order
 
 
 def part_of(prior: NumberPrior, rows: NDArray[np.int64] | None) -> NumberPrior:

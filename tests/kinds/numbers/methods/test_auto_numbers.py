@@ -136,6 +136,18 @@ def test_who_stands_apart_is_named_whatever_method_is_chosen(apart, method, said
     assert said in finding.explanation
 
 
+def test_a_method_with_biases_is_chosen_where_a_minority_stands_apart():
+    rng = np.random.default_rng(200)
+    truth, task, worker = rng.normal(size=100), np.repeat(np.arange(100), 3), np.tile(range(3), 100)
+    value = truth[task] + 1.5 * (worker == 2) + 0.5 * rng.normal(size=300)
+    names = ["mean", "gaussian-em", "noise-levels"]
+    found = AutoNumbers(candidates=names, scale="linear").fit((task, worker, value))
+    assert found.scores_["noise-levels"]["lead"] > found.scores_["noise-levels"]["lead_error"]
+    assert found.chosen_ == "gaussian-em"
+    assert "some workers stand apart" in found.reason_
+    assert np.sqrt(np.mean((found.values_ - truth) ** 2)) < 0.31
+
+
 def test_a_distance_of_logarithms_is_told_as_a_factor(apart):
     found = AutoNumbers(candidates=["gaussian-em"], scale="log").fit(
         replace(apart, value=np.exp(apart.value))

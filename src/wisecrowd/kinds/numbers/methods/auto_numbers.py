@@ -97,7 +97,9 @@ class AutoNumbers(NumberAggregator):
 
     Notes
     -----
-    With fewer than ten tasks that have two labels, nothing is chosen and GaussianEM is used.
+    With fewer than ten tasks that have two labels, nothing is chosen and GaussianEM is used. Where
+    a few workers stand apart from the others, only methods with biases can be chosen, because
+    held-out labels do not show the level of the numbers.
 
     A variance has three parts: the one of the chosen method with biases and level integrated out;
     the mean squared difference from candidates within two standard errors of the chosen one; and
@@ -288,7 +290,16 @@ def _reason(
             f"{chosen.title} is used, because fewer than {LEAST_TASKS} tasks have two labels or "
             "more, which is too little to choose by"
         )
-    first = next(iter(scores))
+    first = best = next(iter(scores))
+    lead = 0.0
+    for title, found in scores.items():
+        if found["lead"] > max(lead, found["lead_error"]):
+            best, lead = title, found["lead"]
+    if best != chosen.title:
+        return (
+            f"{chosen.title} is used, because some workers stand apart, and held-out numbers do "
+            "not show their level"
+        )
     if chosen.title == first:
         return (
             f"{first} is used, because no other method predicts held-out numbers better by more "
