@@ -12,6 +12,7 @@ from wisecrowd.cli.options.about import methods, spark_script, versions
 from wisecrowd.cli.options.aggregate import aggregate
 from wisecrowd.cli.options.audit import audit
 from wisecrowd.cli.options.campaigns import loop, next_queries, pull, push, replay, watch
+from wisecrowd.cli.options.estimate import estimate
 from wisecrowd.cli.options.evaluate import compare, evaluate
 from wisecrowd.cli.options.files import convert, inspect, pack
 from wisecrowd.cli.options.report import report
@@ -19,8 +20,8 @@ from wisecrowd.cli.options.simulate import simulate
 from wisecrowd.cli.options.train import predict, train
 
 COMMANDS = (
-    aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, train,
-    predict, next_queries, replay, loop, pack, spark_script, versions,
+    aggregate, compare, evaluate, estimate, methods, simulate, convert, inspect, audit, report,
+    train, predict, next_queries, replay, loop, pack, spark_script, versions,
 )  # fmt: skip
 # Commands of two words, with the help of the first one.
 GROUPS = {

@@ -15,6 +15,8 @@ from wisecrowd.core.lazy import facade
 if TYPE_CHECKING:
     from wisecrowd.truth.anchored_workers import WorkerAccuracies as WorkerAccuracies
     from wisecrowd.truth.anchored_workers import workers as workers
+    from wisecrowd.truth.estimates import Estimate as Estimate
+    from wisecrowd.truth.estimates import estimate as estimate
     from wisecrowd.truth.scored_workers import WorkerScores as WorkerScores
     from wisecrowd.truth.scored_workers import score_workers as score_workers
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.arrow import as_frame, frame_library
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import Finding
@@ -167,7 +168,7 @@ def workers(labels: Any, checked: Any, *, fit: Any = None, level: float = 0.95) 
     check_number("level", level, 0.5, 0.9999)
     crowd = as_crowd_labels(labels)
     known, weight = as_truth(checked, crowd), _weights(checked, crowd)
-    model = _fit_without_gold(crowd, fit)
+    model = fit_without_gold(crowd, fit)
     f = own_probabilities(model.probas_, crowd.task, crowd.label)
     rows = np.flatnonzero((known[crowd.task] >= 0) & (weight[crowd.task] > 0))
     if not len(rows):
@@ -234,17 +235,24 @@ def require_blind(fit: Any) -> None:
         )
 
 
-def _fit_without_gold(labels: CrowdLabels, fit: Any) -> Any:
+def fit_without_gold(labels: Annotations, fit: Any = None) -> Any:
     """Return the given fit of these labels, or one of the default method; it has seen no gold."""
     if fit is None:
         return get_method(kind_of(labels).default_method)()._fit_without_checks(labels)
     if not getattr(fit, "__sklearn_is_fitted__", lambda: False)():
         raise ParameterError("fit is not fitted; call its fit first, or leave it out.")
     require_blind(fit)
-    ids = ((fit.tasks_, labels.tasks), (fit.classes_, labels.classes))
-    if not all(np.array_equal(fitted, given) for fitted, given in ids):
+    differ = [
+        name for name, ids in labels.vocabularies().items()
+        if not np.array_equal(getattr(fit, f"{name}_", ()), ids)
+    ]  # fmt: skip
+    counts = getattr(fit, "labels_per_task_", labels.labels_per_task)
+    if not differ and not np.array_equal(counts, labels.labels_per_task):
+        differ = ["numbers of labels"]  # perhaps those of a person who knows the answers
+    if differ:
         raise DataError(
-            "The fit has other tasks or classes than the labels; give the fit of these labels."
+            f"The fit has other {' and '.join(differ)} than the labels; give the fit of these "
+            "labels."
         )
     return fit
 
