@@ -6,6 +6,7 @@ python -m benchmarks.run trust_crash    benchmarks/trust/crash.py
 python -m benchmarks.run trust          what ``make trust`` prints
 python -m benchmarks.run honest         what is claimed of classes and workers, and what is right
 python -m benchmarks.run honest_kinds   the same of all other kinds, with ties and reliability
+python -m benchmarks.run truth          estimates by few known answers, and plans
 python -m benchmarks.run kinds          all kinds of labels besides classes
 python -m benchmarks.run house          how the code is laid out (benchmarks/trust/house.py)
 python -m benchmarks.run large          packs of 10^7 labels (benchmarks/speed/large_packs.py)
@@ -43,6 +44,9 @@ GROUPS = {
     "honest_kinds": (
         "honest_numbers", "honest_ordered", "honest_pairs", "honest_spans", "honest_sets",
         "honest_same", "honest_boxes", "honest_masks", "honest_ties", "reliability",
+    ),
+    "truth": (
+        "honest_estimates",
     ),
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import functools
 import sys
+import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +22,14 @@ import wisecrowd as wc
 from benchmarks.accuracy.item_ranking import read_pairs
 from benchmarks.accuracy.real_data import data_folder, read_set
 from benchmarks.honest.workers_by_gold import SETS
-from benchmarks.rows import Row
-from wisecrowd.io.tables import read
+from benchmarks.rows import Row, cpu_seconds, random_crowd
+from wisecrowd.cli.main import run as run_command
+from wisecrowd.core.exceptions import WisecrowdError
+from wisecrowd.io.tables import read, write_table
+from wisecrowd.truth.corrected_means import KnownSample, corrected_means, slope_of
+from wisecrowd.truth.estimates import read_targets
+from wisecrowd.truth.planning import Units
+from wisecrowd.truth.sample_sizes import checks_needed
 
 N_KNOWN = 100
 N_DRAWS = 200
@@ -227,3 +236,186 @@ def means(n_draws: int = 500, n_known: int = N_KNOWN) -> list[Row]:
                 ".93 to .97", shown, 0.93 <= covered <= 0.97)
         )  # fmt: skip
     return rows
+
+
+# ------------------------------------------------------------------------------------------- plans
+
+PILOT = 100
+
+
+def planned_widths(names: Sequence[str] = SETS, n_draws: int = 100) -> list[Row]:
+    """Return the width of the interval of checked tasks, measured and planned."""
+    if not hasattr(wc.truth, "check_list"):
+        return []
+    ratios, per_size = [], []
+    for n in (30, 60, 100, 200):
+        for name in names:
+            made = class_set(name)
+            if made is None or made[0].n_tasks < ENOUGH * n:
+                continue
+            labels, known, fit = made
+            share = float(np.mean(fit.labels_ == known))
+            if not 0 < share < 1:
+                continue
+            truth = dict(zip(labels.tasks.tolist(), known.tolist(), strict=True))
+            widths = []
+            for seed in range(n_draws):
+                listed = wc.truth.check_list(labels, n, fit=fit, random_state=seed).columns
+                given = pa.table({
+                    "task": listed["task"].tolist(), "stratum": listed["stratum"],
+                    "label": [truth[task] for task in listed["task"].tolist()],
+                    "weight": listed["weight"],
+                })  # fmt: skip
+                found = wc.truth.accuracy(labels, given, fit=fit)
+                widths.append(found.high - found.low)
+            ratios.append(float(np.mean(widths)) / (2 * half_width(n, share, labels.n_tasks)))
+        per_size.append((n, float(np.mean(ratios[-len(names) :]))))
+    if not ratios:
+        return []
+    mean = float(np.mean(ratios))
+    shown = f"{mean:.2f}, sets {min(ratios):.2f} to {max(ratios):.2f}"
+    return [Row("plan of checks: measured width / planned", ".9 to 1.1", shown, 0.9 <= mean <= 1.1)]
+
+
+def half_width(n: int, share: float, n_tasks: int) -> float:
+    """Return the half width for which a plan asks for n checks."""
+    low, high = 1e-4, 0.5
+    for _ in range(50):
+        middle = (low + high) / 2
+        needs = checks_needed(middle, share, n_tasks)
+        low, high = (middle, high) if needs > n else (low, middle)
+    return high
+
+
+def planned_power(n_draws: int = 400) -> list[Row]:
+    """Return how often a planned number of judgements finds the planned difference.
+
+    The differences between two systems, and those that the labels predict, are the answers and
+    predictions of a real crowd, shifted to a mean difference; each draw has a pilot of its own.
+    """
+    rows = []
+    for name, kind in OTHERS:
+        shares = (0.1, 0.12, 0.15) if name == "movie_reviews" else (0.25, 0.35, 0.5)
+        made = other_set(name, kind)
+        if made is None:
+            return [Row("plan of comparisons", "", "no data: set WISECROWD_DATA")]
+        data, known = made
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit = None if kind == "pairs" else wc.aggregation.AutoNumbers().fit(data)
+        target = targets_of(data, known, fit)
+        found = [power_of(*target, share, n_draws) for share in shares]
+        power = float(np.mean([one[0] for one in found]))
+        alone = float(np.mean([one[1] for one in found]))
+        shown = f"{power:.3f}; known answers alone {alone:.2f}; judgements "
+        shown += ", ".join(f"{one[2]:.0f}" for one in found)
+        rows.append(
+            Row(f"plan of comparisons, {name}: power", ".80 ± .05", shown, abs(power - 0.8) <= 0.05)
+        )
+    return rows
+
+
+def targets_of(data, known, fit) -> tuple[np.ndarray, np.ndarray]:
+    """Return answers and predictions of all tasks, both with mean 0."""
+    wanted = read_targets(data, known, fit, None)
+    rows = np.arange(data.n_tasks)
+    y, f = wanted.answer[rows, 0], wanted.prediction[rows, 0]
+    return y - y.mean(), f - f.mean()
+
+
+def power_of(
+    y: np.ndarray, f: np.ndarray, share: float, n_draws: int
+) -> tuple[float, float, float]:
+    """Return the power with and without predictions, and the median number of judgements.
+
+    ``share`` is the difference in standard deviations of the answers.
+    """
+    rng, found = np.random.default_rng(0), []
+    difference = share * float(y.std())
+    N = len(y)
+    for _ in range(n_draws):
+        texts = rng.choice(N, N)  # the texts of a study, from all possible ones
+        pilot = rng.choice(texts, PILOT, replace=False)
+        units = Units(y[pilot], f[pilot], np.zeros(PILOT, dtype=np.int64), N, True)
+        needed = units.needed(np.ones(PILOT), difference, 0.8, 0.95)
+        if np.isnan(needed) or needed > N:
+            continue
+        n = max(int(np.ceil(needed)), 10)
+        known = rng.choice(texts, n, replace=False)
+        nothing = np.zeros(n, dtype=np.int64)
+        sample = KnownSample(
+            y[known, None] + difference, f[known, None] + difference, nothing, nothing,
+            np.array([n]), np.array([N]),
+        )  # fmt: skip
+        mean = np.array([[f[texts].mean() + difference]])
+        slope = slope_of(sample, np.array([[f[texts].var(ddof=1)]]))
+        low, alone = (
+            corrected_means(sample, mean, np.array([N]), one, share=False).low.item()
+            for one in (slope, 0.0)
+        )
+        found.append((low > 0, alone > 0, n))
+    power, only, n = np.array(found, dtype=float).T
+    return float(power.mean()), float(only.mean()), float(np.median(n))
+
+
+# ------------------------------------------------------------------------------------------ limits
+
+
+def refused() -> list[Row]:
+    """Return whether known answers that the fit has seen are refused, in Python and the shell."""
+    labels, truth = random_crowd(2000, 2, n_workers=20)
+    known = {i: int(truth[i]) for i in range(100)}
+    fit = wc.aggregation.DawidSkene().fit(labels, gold=known)
+    expert = wc.CrowdLabels.from_arrays(
+        np.append(labels.task, list(known)), np.append(labels.worker, [99] * len(known)),
+        np.append(labels.label, list(known.values())),
+    )  # fmt: skip
+    tries: list[Callable[[], object]] = [
+        lambda: wc.truth.estimate(labels, known, fit=fit),
+        lambda: wc.truth.estimate(labels, known, fit=wc.aggregation.Auto().fit(expert)),
+        lambda: wc.truth.estimate(expert, known),
+    ]
+    failed = [_is_refused(one) for one in tries]
+    with tempfile.TemporaryDirectory() as folder:
+        answers, gold, model = (Path(folder, name) for name in ("a.csv", "g.csv", "model"))
+        write_table(str(answers), labels.to_dict())
+        write_table(
+            str(gold), {"task": np.array(list(known)), "label": np.array([*known.values()])}
+        )
+        run_command(["aggregate", str(answers), "--gold", str(gold), "-q", "--save", str(model),
+                     "-o", str(Path(folder, "l.csv"))])  # fmt: skip
+        shell = ["estimate", str(answers), "--known", str(gold), "-q"]
+        failed.append(run_command([*shell, "--model", str(model)]) == 2)
+    return [Row("estimate: gold inside the fit", "refused in 4 ways of 4", f"{sum(failed)} of 4",
+                all(failed))]  # fmt: skip
+
+
+def _is_refused(job: Callable[[], object]) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            job()
+        except WisecrowdError:
+            return True
+    return False
+
+
+def speed() -> list[Row]:
+    """Return CPU seconds of an estimate with its fit."""
+    rows = []
+    for n, most in ((100_000, 5), (1_000_000, 30)):
+        labels, truth = random_crowd(n, 3)
+        known = {i: int(truth[i]) for i in range(200)}
+        seconds = cpu_seconds(partial(wc.truth.estimate, labels, known), repeat=2)
+        rows.append(Row(f"estimate: CPU on {n:,} labels", f"≤ {most} s", f"{seconds:.1f} s",
+                        seconds <= most))  # fmt: skip
+    return rows
+
+
+def run() -> list[Row]:
+    """Return all rows."""
+    return [*shares(), *means(), *planned_widths(), *planned_power(), *refused(), *speed()]
+
+
+if __name__ == "__main__":
+    print("\n".join(row.line() for row in run()))

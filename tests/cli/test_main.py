@@ -17,7 +17,7 @@ def test_help_lists_the_commands_and_exit_codes(cli, flag):
     assert (code, err) == (0, "")
     for command in (
         "aggregate", "compare", "evaluate", "methods", "simulate", "convert", "inspect", "audit",
-        "train", "predict", "report",
+        "train", "predict", "report", "estimate", "plan",
     ):  # fmt: skip
         assert f"\n  {command} " in out
     assert "Exit codes" in out
@@ -25,7 +25,18 @@ def test_help_lists_the_commands_and_exit_codes(cli, flag):
 
 @pytest.mark.parametrize(
     "command",
-    ["aggregate", "compare", "evaluate", "methods", "simulate", "convert", "inspect", "versions"],
+    [
+        "aggregate",
+        "compare",
+        "evaluate",
+        "methods",
+        "simulate",
+        "convert",
+        "inspect",
+        "versions",
+        "estimate",
+        "plan",
+    ],
 )
 def test_every_command_has_help(cli, command):
     code, out, err = cli(command, "--help")
@@ -49,6 +60,8 @@ def test_nothing_given_shows_help_and_is_a_usage_error(cli):
         (["aggregate", "x.csv", "--seed", "-1"], "--seed"),
         (["aggregate", "x.csv", "--threads", "0"], "--threads"),
         (["evaluate", "x.csv"], "Missing option '--truth'"),
+        (["estimate", "x.csv"], "Missing option '--known'"),
+        (["estimate", "x.csv", "--known", "y.csv", "--gold", "y.csv"], "No such option: --gold"),
     ],
 )
 def test_usage_errors_are_one_line_with_code_2(cli, arguments, message):

@@ -15,13 +15,14 @@ from wisecrowd.cli.options.campaigns import loop, next_queries, pull, push, repl
 from wisecrowd.cli.options.estimate import estimate
 from wisecrowd.cli.options.evaluate import compare, evaluate
 from wisecrowd.cli.options.files import convert, inspect, pack
+from wisecrowd.cli.options.plan import plan
 from wisecrowd.cli.options.report import report
 from wisecrowd.cli.options.simulate import simulate
 from wisecrowd.cli.options.train import predict, train
 
 COMMANDS = (
-    aggregate, compare, evaluate, estimate, methods, simulate, convert, inspect, audit, report,
-    train, predict, next_queries, replay, loop, pack, spark_script, versions,
+    aggregate, compare, evaluate, estimate, plan, methods, simulate, convert, inspect, audit,
+    report, train, predict, next_queries, replay, loop, pack, spark_script, versions,
 )  # fmt: skip
 # Commands of two words, with the help of the first one.
 GROUPS = {

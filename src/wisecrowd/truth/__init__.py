@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from wisecrowd.truth.anchored_workers import workers as workers
     from wisecrowd.truth.estimates import Estimate as Estimate
     from wisecrowd.truth.estimates import estimate as estimate
+    from wisecrowd.truth.planning import Plan as Plan
+    from wisecrowd.truth.planning import plan as plan
     from wisecrowd.truth.scored_workers import WorkerScores as WorkerScores
     from wisecrowd.truth.scored_workers import score_workers as score_workers
 

@@ -138,7 +138,7 @@ def estimate(
     check_number("level", level, 0.5, 0.9999)
     data = labels if isinstance(labels, Annotations) else as_crowd_labels(labels)
     frame = None if data is labels else labels
-    wanted = _targets(data, given_answers(known, data), fit, of)
+    wanted = read_targets(data, given_answers(known, data), fit, of)
     refuse_source(data, wanted)
     rows, groups = _rows(wanted, by, data, frame)
     task = wanted.task[rows]
@@ -168,7 +168,7 @@ def estimate(
 # ------------------------------------------------------------------------------------------- input
 
 
-def _targets(data: Annotations, answers: dict[Any, Any], fit: Any, of: str | None) -> Targets:
+def read_targets(data: Annotations, answers: dict[Any, Any], fit: Any, of: str | None) -> Targets:
     """Return known answers and predictions; the fit has not seen the known answers."""
     kind = kind_of(data)
     part: Any = kind.part("targets")

@@ -57,7 +57,7 @@ def refuse_source(data: Annotations, wanted: Targets) -> None:
     equal = np.bincount(data.worker, wanted.copies, data.n_workers)
     source = (equal == data.labels_per_worker) & (equal >= max(FEWEST, n_known / 2))
     if source.any() and n_known < data.n_tasks:
-        worker = data.workers[int(np.argmax(source))]
+        worker = data.workers[source].tolist()[0]
         raise DataError(
             f"Worker {worker!r} gave exactly the known answers and no other labels, so that the "
             "fit would see them; leave the worker out"

@@ -108,8 +108,8 @@ def column_of_tasks(
     differs = kept & (code[np.maximum(place, 0)] != values.codes)
     if differs.any():
         row = int(np.argmax(differs))
-        task_id = data.tasks[place[row]]
-        first, second = (values.vocabulary[c] for c in (code[place[row]], values.codes[row]))
+        task_id = data.tasks[[place[row]]].tolist()[0]
+        first, second = values.vocabulary[[code[place[row]], values.codes[row]]].tolist()
         raise DataError(
             f"Task {task_id!r} has two values of {name}, {first!r} and {second!r}; make task and "
             f"{name} together the task."

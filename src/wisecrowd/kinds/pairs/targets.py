@@ -70,7 +70,7 @@ def sides(data: CrowdPairs) -> tuple[Ints, Ints, Mask, Mask]:
     other = turned & ((data.left != right[data.task]) | (data.right != left[data.task]))
     other |= ~turned & (data.right != right[data.task])
     if other.any():
-        task = data.tasks[data.task[int(np.argmax(other))]]
+        task = data.tasks[data.task[other]].tolist()[0]
         raise DataError(
             f"Task {task!r} has votes on different pairs of items, and a win rate needs one pair "
             "per task; leave out the column of tasks, so that each pair is a task."
@@ -111,6 +111,6 @@ def known_wins(known: Any, data: CrowdPairs, left: Ints, right: Ints, both: Mask
     found[place] = WINS[answers]
     differs = found[place] != WINS[answers]
     if differs.any():
-        task = data.tasks[place[int(np.argmax(differs))]]
+        task = data.tasks[place[differs]].tolist()[0]
         raise DataError(f"Gold gives task {task!r} two outcomes; keep one.")
     return found
