@@ -63,6 +63,13 @@ def test_gold_inside_the_fit_is_refused(crowd):
     seen = wc.aggregation.MajorityVote().fit(crowd.labels, gold=known)
     with pytest.raises(ParameterError, match="has seen gold"):
         estimate(crowd.labels, known, fit=seen)
+    prior = np.full((400, 2), 0.5)
+    prior[:80] = np.eye(2)[(crowd.truth[:80] == "yes").astype(int)]
+    certain = wc.aggregation.MajorityVote().fit(crowd.labels, task_prior=prior)
+    with pytest.raises(ParameterError, match="has seen gold"):
+        estimate(crowd.labels, known, fit=certain)
+    vague = wc.aggregation.MajorityVote().fit(crowd.labels, task_prior=[0.4, 0.6])
+    assert estimate(crowd.labels, known, fit=vague).n == 80
 
 
 def test_a_fit_of_other_labels_is_refused(crowd):
