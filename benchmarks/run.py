@@ -47,6 +47,7 @@ GROUPS = {
     ),
     "truth": (
         "honest_estimates",
+        "honest_plans",
     ),
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",

@@ -1,4 +1,4 @@
-"""Estimates by known answers on real crowds: coverage, width, bias, power of plans, and speed.
+"""Estimates by known answers on real crowds: coverage, width, bias, and speed.
 
 Known answers are drawn from tasks whose truth is known. The estimate of the shares or the mean of
 all of them is compared with what they are.
@@ -26,10 +26,6 @@ from benchmarks.rows import Row, cpu_seconds, random_crowd
 from wisecrowd.cli.main import run as run_command
 from wisecrowd.core.exceptions import WisecrowdError
 from wisecrowd.io.tables import read, write_table
-from wisecrowd.truth.corrected_means import KnownSample, corrected_means, slope_of
-from wisecrowd.truth.estimates import read_targets
-from wisecrowd.truth.planning import Units
-from wisecrowd.truth.sample_sizes import checks_needed
 
 N_KNOWN = 100
 N_DRAWS = 200
@@ -169,6 +165,38 @@ def _coverage(
     return [Row(f"{how}: coverage, {len(found)} sets", bar, shown, met)]
 
 
+GROUPED = ("sentiment_polarity", "dog", "compas_dressel_race", "product", "zc_us")
+
+
+def groups(n_draws: int = 60, n_groups: int = 8, per_group: int = 20) -> list[Row]:
+    """Return coverage and width of class shares by group, with few known answers in each."""
+    found = []
+    for name in GROUPED:
+        made = class_set(name)
+        if made is None:
+            return [Row("class shares by group", "", "no data: set WISECROWD_DATA")]
+        labels, known, fit = made
+        # Groups differ: each class is more frequent in some of them.
+        rng = np.random.default_rng(1)
+        code = np.unique(known, return_inverse=True)[1]
+        chance = rng.dirichlet(np.full(n_groups, 5.0), code.max() + 1)[code]
+        group = (chance.cumsum(axis=1) < rng.random((len(code), 1))).sum(axis=1)
+        truth = np.array([[(known[group == g] == one).mean() for one in labels.classes.tolist()]
+                          for g in range(n_groups)]).ravel()  # fmt: skip
+        kept, one = truth >= COMMON, Tally(name)
+        for _ in range(n_draws):
+            rows = np.concatenate([
+                rng.choice(np.flatnonzero(group == g), per_group, replace=False)
+                for g in range(n_groups)
+            ])  # fmt: skip
+            given = dict(zip(labels.tasks[rows].tolist(), known[rows].tolist(), strict=True))
+            table = wc.truth.estimate(labels, given, fit=fit, by=group).columns
+            one.add({name: values[kept] for name, values in table.items()}, truth[kept])
+        found.append(one)
+    what = f"class shares of {n_groups} groups, {per_group} known of each"
+    return _coverage(found, what, "mean ≥ .94, no set < .91", (0.94, 1.0, 0.91))
+
+
 # ------------------------------------------------------------------------------ numbers and pairs
 
 
@@ -238,126 +266,6 @@ def means(n_draws: int = 500, n_known: int = N_KNOWN) -> list[Row]:
     return rows
 
 
-# ------------------------------------------------------------------------------------------- plans
-
-PILOT = 100
-
-
-def planned_widths(names: Sequence[str] = SETS, n_draws: int = 100) -> list[Row]:
-    """Return the width of the interval of checked tasks, measured and planned."""
-    if not hasattr(wc.truth, "check_list"):
-        return []
-    ratios, per_size = [], []
-    for n in (30, 60, 100, 200):
-        for name in names:
-            made = class_set(name)
-            if made is None or made[0].n_tasks < ENOUGH * n:
-                continue
-            labels, known, fit = made
-            share = float(np.mean(fit.labels_ == known))
-            if not 0 < share < 1:
-                continue
-            truth = dict(zip(labels.tasks.tolist(), known.tolist(), strict=True))
-            widths = []
-            for seed in range(n_draws):
-                listed = wc.truth.check_list(labels, n, fit=fit, random_state=seed).columns
-                given = pa.table({
-                    "task": listed["task"].tolist(), "stratum": listed["stratum"],
-                    "label": [truth[task] for task in listed["task"].tolist()],
-                    "weight": listed["weight"],
-                })  # fmt: skip
-                found = wc.truth.accuracy(labels, given, fit=fit)
-                widths.append(found.high - found.low)
-            ratios.append(float(np.mean(widths)) / (2 * half_width(n, share, labels.n_tasks)))
-        per_size.append((n, float(np.mean(ratios[-len(names) :]))))
-    if not ratios:
-        return []
-    mean = float(np.mean(ratios))
-    shown = f"{mean:.2f}, sets {min(ratios):.2f} to {max(ratios):.2f}"
-    return [Row("plan of checks: measured width / planned", ".9 to 1.1", shown, 0.9 <= mean <= 1.1)]
-
-
-def half_width(n: int, share: float, n_tasks: int) -> float:
-    """Return the half width for which a plan asks for n checks."""
-    low, high = 1e-4, 0.5
-    for _ in range(50):
-        middle = (low + high) / 2
-        needs = checks_needed(middle, share, n_tasks)
-        low, high = (middle, high) if needs > n else (low, middle)
-    return high
-
-
-def planned_power(n_draws: int = 400) -> list[Row]:
-    """Return how often a planned number of judgements finds the planned difference.
-
-    The differences between two systems, and those that the labels predict, are the answers and
-    predictions of a real crowd, shifted to a mean difference; each draw has a pilot of its own.
-    """
-    rows = []
-    for name, kind in OTHERS:
-        shares = (0.1, 0.12, 0.15) if name == "movie_reviews" else (0.25, 0.35, 0.5)
-        made = other_set(name, kind)
-        if made is None:
-            return [Row("plan of comparisons", "", "no data: set WISECROWD_DATA")]
-        data, known = made
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fit = None if kind == "pairs" else wc.aggregation.AutoNumbers().fit(data)
-        target = targets_of(data, known, fit)
-        found = [power_of(*target, share, n_draws) for share in shares]
-        power = float(np.mean([one[0] for one in found]))
-        alone = float(np.mean([one[1] for one in found]))
-        shown = f"{power:.3f}; known answers alone {alone:.2f}; judgements "
-        shown += ", ".join(f"{one[2]:.0f}" for one in found)
-        rows.append(
-            Row(f"plan of comparisons, {name}: power", ".80 ± .05", shown, abs(power - 0.8) <= 0.05)
-        )
-    return rows
-
-
-def targets_of(data, known, fit) -> tuple[np.ndarray, np.ndarray]:
-    """Return answers and predictions of all tasks, both with mean 0."""
-    wanted = read_targets(data, known, fit, None)
-    rows = np.arange(data.n_tasks)
-    y, f = wanted.answer[rows, 0], wanted.prediction[rows, 0]
-    return y - y.mean(), f - f.mean()
-
-
-def power_of(
-    y: np.ndarray, f: np.ndarray, share: float, n_draws: int
-) -> tuple[float, float, float]:
-    """Return the power with and without predictions, and the median number of judgements.
-
-    ``share`` is the difference in standard deviations of the answers.
-    """
-    rng, found = np.random.default_rng(0), []
-    difference = share * float(y.std())
-    N = len(y)
-    for _ in range(n_draws):
-        texts = rng.choice(N, N)  # the texts of a study, from all possible ones
-        pilot = rng.choice(texts, PILOT, replace=False)
-        units = Units(y[pilot], f[pilot], np.zeros(PILOT, dtype=np.int64), N, True)
-        needed = units.needed(np.ones(PILOT), difference, 0.8, 0.95)
-        if np.isnan(needed) or needed > N:
-            continue
-        n = max(int(np.ceil(needed)), 10)
-        known = rng.choice(texts, n, replace=False)
-        nothing = np.zeros(n, dtype=np.int64)
-        sample = KnownSample(
-            y[known, None] + difference, f[known, None] + difference, nothing, nothing,
-            np.array([n]), np.array([N]),
-        )  # fmt: skip
-        mean = np.array([[f[texts].mean() + difference]])
-        slope = slope_of(sample, np.array([[f[texts].var(ddof=1)]]))
-        low, alone = (
-            corrected_means(sample, mean, np.array([N]), one, share=False).low.item()
-            for one in (slope, 0.0)
-        )
-        found.append((low > 0, alone > 0, n))
-    power, only, n = np.array(found, dtype=float).T
-    return float(power.mean()), float(only.mean()), float(np.median(n))
-
-
 # ------------------------------------------------------------------------------------------ limits
 
 
@@ -414,7 +322,7 @@ def speed() -> list[Row]:
 
 def run() -> list[Row]:
     """Return all rows."""
-    return [*shares(), *means(), *planned_widths(), *planned_power(), *refused(), *speed()]
+    return [*shares(), *groups(), *means(), *refused(), *speed()]
 
 
 if __name__ == "__main__":

@@ -149,3 +149,43 @@ def test_useless_predictions_have_no_slope():
     assert slope_of(one_sample(y, np.zeros(20), 100)) == 0.0
     assert slope_of(one_sample(y, -y, 100)) == 0.0
     assert slope_of(one_sample(2 * y, y, 100)) == 1.0
+
+
+def test_strata_are_smoothed_by_two_observations():
+    stratum = np.repeat([0, 1], [20, 30])
+    y = np.zeros((50, 1))
+    y[[0, 1, 2, 3, 20], 0] = 1
+    drawn, sizes = np.array([20, 30]), np.array([100, 600])
+    sample = KnownSample(y, y, stratum, np.zeros(50, dtype=np.int64), drawn, sizes)
+    p, share = np.array([5 / 22, 2 / 32]), sizes / 700
+    mean = share @ p
+    variance = (share**2 * (1 - drawn / sizes) * p * (1 - p) / (drawn - 1)).sum()
+    assert sample.design_size().item() == pytest.approx(mean * (1 - mean) / variance)
+
+
+def test_groups_that_share_strata_have_kishs_size_and_their_own_variance():
+    rng = np.random.default_rng(5)
+    y, stratum = rng.integers(0, 2, (40, 1)).astype(float), np.repeat([0, 1], 20)
+    group = np.tile([0, 0, 0, 1], 10)
+    drawn, sizes = np.array([20, 20]), np.array([40, 400])
+    sample = KnownSample(y, y, stratum, group, drawn, sizes, n_groups=2)
+    for g in (0, 1):
+        weight = np.where(stratum == 0, 2.0, 20.0)[group == g]
+        unseen = np.where(stratum == 0, 0.5, 0.95)[group == g]
+        expected = weight.sum() ** 2 / (weight**2 * unseen).sum()
+        assert sample.design_size()[g].item() == pytest.approx(expected)
+    one = KnownSample(y, y, 0 * stratum, group, np.array([40]), np.array([400]), n_groups=2)
+    centred = one.centred(y)
+    own = y[group == 1, 0]
+    expected = 0.9 * own.var(ddof=1) / len(own)
+    assert one.covariance(centred, centred)[1].item() == pytest.approx(expected)
+
+
+def test_a_constant_answer_has_the_size_of_its_sample():
+    rng = np.random.default_rng(0)
+    y = np.zeros((80, 2))
+    y[:, 1] = np.arange(80) % 2
+    nothing = np.zeros(80, dtype=np.int64)
+    sample = KnownSample(y, rng.random((80, 2)), nothing, nothing, np.array([80]), np.array([800]))
+    found = corrected_means(sample, np.full((1, 2), 0.5), np.array([800]), 0.5, share=True)
+    assert found.n_eff[0, 0] == pytest.approx(sample.design_size()[0, 0])

@@ -60,3 +60,14 @@ def test_votes_change_more_where_workers_disagree():
     clear = labels_of(np.full(500, 0.97), 3, 2, rng)
     assert votes_that_change(noisy, [9])[0] > 4 * votes_that_change(clear, [9])[0]
     assert votes_that_change(noisy, [3]).tolist() == [0.0]
+
+
+def test_wrong_labels_that_agree_spoil_votes():
+    rng = np.random.default_rng(4)
+    p, truth = rng.beta(2, 2, 300), np.zeros(300, dtype=np.int64)
+    spread = labels_of(p, 4, 4, rng)
+    agreeing = np.zeros_like(spread)
+    agreeing[:, :2] = rng.binomial(4, p)[:, None]
+    agreeing[:, 1] = 4 - agreeing[:, 0]
+    good, bad = (forecast(one, truth, [9], np.ones(300))[0][0] for one in (spread, agreeing))
+    assert good > bad + 0.1

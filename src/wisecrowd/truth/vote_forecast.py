@@ -1,8 +1,9 @@
 r"""How good a vote of more labels would be, from a pilot.
 
 The number of right labels of a task is beta-binomial, so that hard tasks stay hard, however many
-labels they get. Workers who err independently would be right more often with every label, and a
-forecast from them is 13 to 16 points off; this one is 5 points off, with 100 tasks of 3 labels.
+labels they get. Workers who err independently would be right more often with every label: over nine
+published crowds, a forecast of a vote of 7 labels from 100 tasks with 3 is 13 points off with them,
+and 4 points with this model.
 """
 
 from __future__ import annotations
