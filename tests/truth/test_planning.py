@@ -46,6 +46,14 @@ def test_a_pilot_replaces_the_accuracy(crowd, fit):
     assert "60 tasks of a pilot; 400 tasks in all" in found["assumption"][0]
 
 
+def test_a_width_alone_plans_all_that_a_pilot_can_tell(crowd, fit):
+    found = plan(crowd.labels, first(crowd, 60), width=0.05, fit=fit).columns
+    assert found["question"].tolist() == [
+        "tasks to check", "judgements per system", *["share right of a vote"] * 3,
+    ]  # fmt: skip
+    assert found["given"][1] == "difference 0.1, power 80%"
+
+
 def test_weights_of_a_check_list_count(crowd, fit):
     wrong = np.flatnonzero(fit.labels_ != crowd.truth)[:10]
     good = np.flatnonzero(fit.labels_ == crowd.truth)[:20]

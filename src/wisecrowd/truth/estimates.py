@@ -135,7 +135,7 @@ def estimate(
     >>> found.columns["quantity"].tolist(), round(float(found.columns["value"].sum()), 6)
     (['no', 'yes'], 1.0)
     """
-    check_number("level", level, 0.5, 0.9999)
+    check_number(for_reader("level", "--level"), level, 0.5, 0.9999)
     data = labels if isinstance(labels, Annotations) else as_crowd_labels(labels)
     frame = None if data is labels else labels
     wanted = read_targets(data, given_answers(known, data), fit, of)
@@ -158,7 +158,7 @@ def estimate(
         sample = _strata_by_group(sample, code)
     found = _estimates(sample, wanted.prediction[rows], code, wanted.share, level)
     notes += [*_slope_notes(found, n, n_tasks), *_few(found, groups.names)]
-    notes += [] if wanted.share else _piled(sample.y[:, 0])
+    notes += [] if wanted.share or n == n_tasks else _piled(sample.y[:, 0])
     if groups is not wanted.groups and groups.n_missing:
         notes.append(groups.note("group"))
     table = _table(found, groups.names, wanted.quantities)
@@ -179,7 +179,7 @@ def read_targets(data: Annotations, answers: dict[Any, Any], fit: Any, of: str |
             f"{for_reader('score', 'wisecrowd check scores')} their results instead."
         )
     wanted = part.OF[0] if of is None else of
-    check_choice("of", wanted, part.OF)
+    check_choice(for_reader("of", "--of"), wanted, part.OF)
     require_enough(len(answers))
     found: Targets = part.targets(data, answers, lambda: fit_without_gold(data, fit), wanted)
     return found

@@ -14,7 +14,12 @@ from wisecrowd.core.arrow import as_frame, frame_library
 from wisecrowd.core.attributes import as_groups
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.core.parameter_checks import as_generator, check_integer, check_number
+from wisecrowd.core.parameter_checks import (
+    LARGEST_NUMBER,
+    as_generator,
+    check_integer,
+    check_number,
+)
 from wisecrowd.core.types import Floats, Ints
 from wisecrowd.kinds.classes.columns import as_crowd_labels
 from wisecrowd.truth.estimates import read_targets
@@ -31,7 +36,7 @@ from wisecrowd.truth.task_values import cluster_codes, values_of_tasks
 from wisecrowd.truth.vote_forecast import forecast, votes_that_change
 
 USUAL_ACCURACY, USUAL_RANGE = 0.85, (0.95, 0.7)  # of labels, without a pilot
-USUAL_WIDTHS = (0.1, 0.05, 0.03)
+USUAL_WIDTHS, USUAL_SIZES = (0.1, 0.05, 0.03), (3, 5, 10)
 WIDEST_SD = np.sqrt(0.5)  # of the difference of two answers that are 0 or 1
 N_RESAMPLED = 200
 CHECKS, JUDGEMENTS, VOTES = "tasks to check", "judgements per system", "share right of a vote"
@@ -105,8 +110,10 @@ def plan(
 ) -> Plan:
     """Plan how many tasks to check, how many judgements to collect, and how many labels to buy.
 
-    A pilot, labels with some known answers, replaces assumptions by what was measured. Without any
-    question the plan answers for checks to ± 10, 5 and 3 points and for the test of judges.
+    A pilot, labels with some known answers, replaces assumptions by what was measured. With a
+    pilot, a width alone also plans judgements for differences of twice the width, and votes of 3, 5
+    and 10 labels. Without any question the plan is for checks to ± 10, 5 and 3 points and for the
+    test of judges.
 
     Parameters
     ----------
@@ -141,15 +148,16 @@ def plan(
     >>> found.columns["needed"].tolist(), found.columns["given"].tolist()
     ([165.0], ['± 0.05'])
     """
-    check_number("level", level, 0.5, 0.9999)
-    check_number("power", power, 0.5, 0.9999)
-    widths = _several("width", width, 0.001, None)
-    differences = _several("separate", separate, 1e-6, None)
+    check_number(for_reader("level", "--level"), level, 0.5, 0.9999)
+    check_number(for_reader("power", "--power"), power, 0.5, 0.9999)
+    widths = _several("width", width, 0.001)
+    differences = _several("separate", separate, 1e-6)
     sizes = [] if labels_per_task is None else list(np.atleast_1d(labels_per_task).tolist())
     for size in sizes:
-        check_integer("labels_per_task", size, 1, 10_000)
+        check_integer(for_reader("labels_per_task", "--labels"), size, 1, 10_000)
     advantages = _several("epsilon", epsilon, 0.0, 1.0)
-    if not (widths or differences or sizes or advantages):
+    alone = not (differences or sizes or advantages)
+    if alone and not widths:
         widths, advantages = list(USUAL_WIDTHS), list(JUDGE_TASKS)
     if labels is None and known is not None:
         raise ParameterError("known is given without labels; give the labels of the pilot too.")
@@ -158,6 +166,9 @@ def plan(
         data = labels if isinstance(labels, Annotations) else as_crowd_labels(labels)
         frame = None if data is labels else labels
     pilot = None if data is None or known is None else _pilot(data, known, fit, of, frame)
+    if pilot is not None and alone:  # a pilot tells what a width means for the rest
+        differences = [2 * w for w in widths]
+        sizes = list(USUAL_SIZES) if pilot.shares else []
     rng = as_generator(random_state)
     rows = [_check_row(w, pilot, data, level) for w in widths]
     if differences:
@@ -169,11 +180,11 @@ def plan(
     return Plan(_table(rows), None if data is None else data.frame_library)
 
 
-def _several(name: str, given: Any, low: float, high: float | None) -> list[float]:
+def _several(name: str, given: Any, low: float, high: float = LARGEST_NUMBER) -> list[float]:
     """Return one number or several as a checked list."""
     values = [] if given is None else np.atleast_1d(given).tolist()
     for value in values:
-        check_number(name, value, low, np.inf if high is None else high)
+        check_number(for_reader(name, f"--{name}"), value, low, high)
     return [float(value) for value in values]
 
 
@@ -212,7 +223,8 @@ def _check_row(width: float, pilot: _Pilot | None, data: Any, level: float) -> _
     if pilot is not None and not pilot.shares:
         return _mean_row(width, given, pilot, level)
     if width >= 0.5:
-        raise ParameterError(f"width is {width:g}; give half the width of a share, below 0.5.")
+        called = for_reader("width", "--width")
+        raise ParameterError(f"{called} is {width:g}; give half the width of a share, below 0.5.")
     n_tasks = np.inf if data is None else float((data.labels_per_task > 0).sum())
     if pilot is None:
         accuracy, ends = USUAL_ACCURACY, USUAL_RANGE
@@ -386,7 +398,9 @@ def _vote_rows(sizes: list[int], data: Any, pilot: _Pilot | None, level: float) 
             for text, value in zip(given, found, strict=True)
         ]
     if not pilot.shares:
-        raise ParameterError("Votes are planned by known classes; leave out of.")
+        raise ParameterError(
+            f"Votes are planned by known classes; leave out {for_reader('of', '--of')}."
+        )
     truth = pilot.y.argmax(axis=1)
     ends = forecast(counts[pilot.task], truth, sizes, pilot.weight, level)
     why = f"new labels are like those of {len(truth)} tasks of a pilot; ties are broken at random"

@@ -72,7 +72,9 @@ def plan(context: typer.Context, asked: PlanOptions, files: Pilot = None) -> Non
 
     A pilot, answers with some known ones, replaces assumptions by what was measured. --by and
     --cluster name the system of each task and the text that it is about, so that --separate
-    compares systems on the same texts. Without any question, plans checks and the test of judges.
+    compares systems on the same texts. With known answers, --width alone also plans judgements for
+    differences of twice the width, and votes. Without any question, plans checks and the test of
+    judges.
     """
     from wisecrowd.cli.run import plan as run
 
