@@ -21,8 +21,9 @@ from wisecrowd.cli.options.simulate import simulate
 from wisecrowd.cli.options.train import predict, train
 
 COMMANDS = (
-    aggregate, compare, evaluate, estimate, plan, methods, simulate, convert, inspect, audit,
-    report, train, predict, next_queries, replay, loop, pack, spark_script, versions,
+    aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, train,
+    predict, next_queries, replay, loop, pack, spark_script, versions,
+    estimate, plan,
 )  # fmt: skip
 # Commands of two words, with the help of the first one.
 GROUPS = {
