@@ -100,7 +100,7 @@ def test_all_known_is_exact(crowd, fit):
     found = estimate(crowd.labels, first(crowd, 400), fit=fit)
     share = np.mean(crowd.truth == "yes")
     assert found.columns["low"][1] == found.columns["high"][1] == pytest.approx(share)
-    assert "exact" in found.notes[1]
+    assert found.notes == ("All tasks have a known answer, so that the values are exact.",)
 
 
 def test_predictions_without_information_leave_the_known_answers(crowd):

@@ -84,7 +84,7 @@ def drawn_tasks(
     sizes = design.sizes if stratified else np.array([n_tasks], dtype=np.int64)
     drawn = np.bincount(design.stratum[design.stratum >= 0], minlength=len(sizes))
     notes = []
-    if not stratified:
+    if not stratified and answered.sum() < n_tasks:
         notes.append("This is valid if the known tasks were drawn at random.")
     n_listed = int((listed.stratum >= 0).sum())
     empty = n_listed - int(answered.sum())

@@ -69,7 +69,7 @@ def beta_of(pilot: RightLabels) -> tuple[float, float]:
         )
 
     found = minimize(loss, np.array([0.5, 0.0]), method="Nelder-Mead",
-                     options={"xatol": 1e-3, "fatol": 1e-4})  # fmt: skip
+                     options={"xatol": 1e-8, "fatol": 1e-10})  # fmt: skip
     a, b = np.exp(np.clip(found.x, -12, 12))
     return float(a), float(b)
 
