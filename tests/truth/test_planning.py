@@ -38,7 +38,7 @@ def test_usual_questions_without_a_pilot():
 
 def test_a_pilot_replaces_the_accuracy(crowd, fit):
     known = first(crowd, 60)
-    found = plan(crowd.labels, known, width=0.05, fit=fit).columns
+    found = plan(crowd.labels, known, width=0.05, separate=0.3, fit=fit).columns
     right = np.mean(fit.labels_[:60] == crowd.truth[:60])
     n = 0.83 * 1.959964**2 * right * (1 - right) / 0.05**2 + 2
     assert found["needed"][0] == np.ceil(n / (1 + n / 400))
@@ -62,7 +62,7 @@ def test_weights_of_a_check_list_count(crowd, fit):
         "task": rows, "label": crowd.truth[rows], "stratum": np.repeat([1, 2], [10, 20]),
         "weight": np.repeat([4.0, 18.0], [10, 20]),
     })  # fmt: skip
-    found = plan(crowd.labels, frame, width=0.05, fit=fit).columns
+    found = plan(crowd.labels, frame, width=0.05, separate=0.3, fit=fit).columns
     assert found["assumption"][0].startswith("90% of the labels are right")
 
 
