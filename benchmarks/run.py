@@ -49,6 +49,8 @@ GROUPS = {
         "honest_agreement",
         "honest_check",
         "honest_judges",
+        "honest_estimates",
+        "honest_plans",
     ),
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",

@@ -17,7 +17,7 @@ from benchmarks.accuracy.real_data import data_folder, read_set
 from benchmarks.honest.workers_by_gold import SETS
 from benchmarks.rows import Row
 from wisecrowd.io.tables import read_frame
-from wisecrowd.truth.blind_fits import checking_of, fit_blind
+from wisecrowd.truth.blind_fits import checking_of, fit_without_gold
 from wisecrowd.truth.check_lists import LEAST, N_STRATA, allocate, draw, strata_of
 from wisecrowd.truth.designs import ids_as_in
 from wisecrowd.truth.intervals import wilson_interval
@@ -130,7 +130,7 @@ def ratio_row(name: str, n: int, rng: np.random.Generator, n_draws: int = 1000) 
         if seen.exists():
             frame = read_frame(seen)
             data = data.with_seen(frame["task"], frame["worker"])
-        fit = fit_blind(data)
+        fit = fit_without_gold(data)
     truth: object = read_frame(folder / "truth.csv")
     if not seen.exists():
         column = next(one for one in ("text", "label") if one in truth.column_names)

@@ -17,7 +17,7 @@ def test_help_lists_the_commands_and_exit_codes(cli, flag):
     assert (code, err) == (0, "")
     for command in (
         "aggregate", "compare", "evaluate", "methods", "simulate", "convert", "inspect", "audit",
-        "train", "predict", "report", "judges", "agreement",
+        "train", "predict", "report", "judges", "agreement", "estimate", "plan", "check",
     ):  # fmt: skip
         assert f"\n  {command} " in out
     assert "Exit codes" in out
@@ -36,6 +36,8 @@ def test_help_lists_the_commands_and_exit_codes(cli, flag):
         "inspect",
         "judges",
         "versions",
+        "estimate",
+        "plan",
     ],
 )
 def test_every_command_has_help(cli, command):
@@ -60,6 +62,8 @@ def test_nothing_given_shows_help_and_is_a_usage_error(cli):
         (["aggregate", "x.csv", "--seed", "-1"], "--seed"),
         (["aggregate", "x.csv", "--threads", "0"], "--threads"),
         (["evaluate", "x.csv"], "Missing option '--truth'"),
+        (["estimate", "x.csv"], "Missing option '--known'"),
+        (["estimate", "x.csv", "--known", "y.csv", "--gold", "y.csv"], "No such option: --gold"),
     ],
 )
 def test_usage_errors_are_one_line_with_code_2(cli, arguments, message):

@@ -145,6 +145,26 @@ CASES: dict[str, dict[str, list[str]]] = {
         "file": ["agreement crowd.csv -o agreement.csv"],
         "refused": ["agreement missing.csv", "agreement crowd.csv --level interval"],
     },
+    "estimate": {
+        "table": ["estimate crowd.csv --known gold.csv --known-columns item,class"],
+        "json": ["estimate crowd.csv --known gold.csv --known-columns item,class --json -q"],
+        "groups and clusters": [
+            "estimate crowd.csv --known truth.csv --attributes truth.csv --by label -m one-coin"
+            " -p max_iter=50 --level .9 -o shares.csv",
+            "estimate crowd.csv --known gold.csv --known-columns item,class --attributes"
+            " features.csv --cluster x --seed 3",
+        ],
+        "a saved fit and a floor": [
+            "aggregate crowd.csv -m majority-vote --save model -o labels.csv -q",
+            "estimate crowd.csv --known truth.csv --model model --of shares --floor dog=.1",
+            "estimate crowd.csv --known truth.csv --model model --floor dog=.9 -q",
+        ],
+        "refused": [
+            "estimate crowd.csv",
+            "estimate crowd.csv --known truth.csv --of mean",
+            "estimate crowd.csv --known truth.csv --by colour",
+        ],
+    },
     "evaluate": {
         "table": ["evaluate scored.csv --truth truth.csv"],
         "json": ["evaluate scored.csv --truth truth.csv --json"],
@@ -257,6 +277,16 @@ CASES: dict[str, dict[str, list[str]]] = {
             "train features.csv crowd.csv -o model -m dawid-skene",
             "train crowd.csv features.csv -o model",
         ],
+    },
+    "plan": {
+        "table": ["plan", "plan --width .05,.1 --epsilon .1"],
+        "json": ["plan --width .05 --separate .2 --power .9 --level .9 --json"],
+        "pilot": [
+            "plan crowd.csv --known gold.csv --known-columns item,class --width .1 --separate .3"
+            " --labels 3,5 -o plan.csv",
+            "plan crowd.csv --labels 9",
+        ],
+        "refused": ["plan --labels 3", "plan --width .7", "plan --epsilon .3"],
     },
     "predict": {
         "table": [

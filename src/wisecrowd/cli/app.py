@@ -14,16 +14,19 @@ from wisecrowd.cli.options.agreement import agreement
 from wisecrowd.cli.options.audit import audit
 from wisecrowd.cli.options.campaigns import loop, next_queries, pull, push, replay, watch
 from wisecrowd.cli.options.check import check
+from wisecrowd.cli.options.estimate import estimate
 from wisecrowd.cli.options.evaluate import compare, evaluate
 from wisecrowd.cli.options.files import convert, inspect, pack
 from wisecrowd.cli.options.judges import judges
+from wisecrowd.cli.options.plan import plan
 from wisecrowd.cli.options.report import report
 from wisecrowd.cli.options.simulate import simulate
 from wisecrowd.cli.options.train import predict, train
 
 COMMANDS = (
     aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, check,
-    judges, agreement, train, predict, next_queries, replay, loop, pack, spark_script, versions,
+    estimate, judges, agreement, plan, train, predict, next_queries, replay, loop, pack,
+    spark_script, versions,
 )  # fmt: skip
 # Commands of two words, with the help of the first one.
 GROUPS = {

@@ -97,7 +97,7 @@ class Aggregator(Estimator):
     n_iter_, converged_, history_
     findings_ : tuple of Finding, problems with the labels or the fit
     warnings_ : tuple of str, the texts of the findings
-    saw_gold_ : bool, whether known answers went into the fit
+    saw_gold_ : bool, whether known answers went into the fit, as gold or as a certain task prior
     """
 
     promises: ClassVar[Tags] = Tags()
@@ -184,7 +184,7 @@ class Aggregator(Estimator):
                 found = self._findings(problem, result, prior.gold)
                 result = replace(result, findings=(*result.findings, *found))
             self._publish(labels, result)
-            self.saw_gold_ = gold is not None
+            self.saw_gold_ = gold is not None or getattr(prior, "certain", False)
             if self.tags().online:
                 self._kept = Kept(labels, prior.gold, given=prior.given)
         warn_of(self.findings_, stacklevel=3)

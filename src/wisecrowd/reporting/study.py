@@ -25,8 +25,7 @@ from wisecrowd.kinds.classes.columns import as_crowd_labels
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.families.label_law import LabelLaw, OneCoinLaw
 from wisecrowd.kinds.classes.truth import as_gold, as_truth
-from wisecrowd.truth.anchored_workers import require_blind
-from wisecrowd.truth.blind_fits import checking_of
+from wisecrowd.truth.blind_fits import checking_of, require_blind
 from wisecrowd.truth.checked_answers import read_checked
 from wisecrowd.truth.designs import Design
 

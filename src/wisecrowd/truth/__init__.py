@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from wisecrowd.truth.anchored_workers import workers as workers
     from wisecrowd.truth.check_lists import CheckList as CheckList
     from wisecrowd.truth.check_lists import check_list as check_list
+    from wisecrowd.truth.estimates import Estimate as Estimate
+    from wisecrowd.truth.estimates import estimate as estimate
     from wisecrowd.truth.judge_results import JudgeResults as JudgeResults
     from wisecrowd.truth.judging import judges as judges
     from wisecrowd.truth.measured_accuracy import MeasuredAccuracy as MeasuredAccuracy
     from wisecrowd.truth.measured_accuracy import accuracy as accuracy
+    from wisecrowd.truth.planning import Plan as Plan
+    from wisecrowd.truth.planning import plan as plan
     from wisecrowd.truth.scored_workers import WorkerScores as WorkerScores
     from wisecrowd.truth.scored_workers import score_workers as score_workers
 

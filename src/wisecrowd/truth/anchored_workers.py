@@ -21,17 +21,14 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.arrow import as_frame, frame_library
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.kinds import kind_of
-from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_number
-from wisecrowd.core.registry import get_method
 from wisecrowd.core.types import Floats, Longs
 from wisecrowd.kinds.classes.columns import as_crowd_labels
-from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.kinds.classes.truth import as_truth
 from wisecrowd.kinds.classes.worker_errors import MOST_SPREAD, own_probabilities
+from wisecrowd.truth.blind_fits import fit_without_gold
 from wisecrowd.truth.intervals import unseen_shares, wilson_interval
 
 FEWEST_TASKS = 10  # checked tasks; with fewer nothing is corrected
@@ -168,7 +165,7 @@ def workers(labels: Any, checked: Any, *, fit: Any = None, level: float = 0.95) 
     check_number("level", level, 0.5, 0.9999)
     crowd = as_crowd_labels(labels)
     known, weight = as_truth(checked, crowd), weights_of_checked(checked, crowd)
-    model = _fit_without_gold(crowd, fit)
+    model = fit_without_gold(crowd, fit)
     f = own_probabilities(model.probas_, crowd.task, crowd.label)
     rows = np.flatnonzero((known[crowd.task] >= 0) & (weight[crowd.task] > 0))
     if not len(rows):
@@ -224,30 +221,6 @@ def weights_of_checked(checked: Any, labels: Annotations) -> Floats:
     codes, _ = as_pairs(checked, labels, "checked tasks")
     weight[codes[codes >= 0]] = given[codes >= 0]
     return weight
-
-
-def require_blind(fit: Any) -> None:
-    """Raise a ParameterError if known answers went into a fit, because they cannot judge it."""
-    if vars(fit).get("saw_gold_", False):
-        raise ParameterError(
-            "The fit has seen gold, so that known answers cannot judge it; "
-            + for_reader("give a fit without gold, or leave fit out.", "fit it without --gold.")
-        )
-
-
-def _fit_without_gold(labels: CrowdLabels, fit: Any) -> Any:
-    """Return the given fit of these labels, or one of the default method; it has seen no gold."""
-    if fit is None:
-        return get_method(kind_of(labels).default_method)()._fit_without_checks(labels)
-    if not getattr(fit, "__sklearn_is_fitted__", lambda: False)():
-        raise ParameterError("fit is not fitted; call its fit first, or leave it out.")
-    require_blind(fit)
-    ids = ((fit.tasks_, labels.tasks), (fit.classes_, labels.classes))
-    if not all(np.array_equal(fitted, given) for fitted, given in ids):
-        raise DataError(
-            "The fit has other tasks or classes than the labels; give the fit of these labels."
-        )
-    return fit
 
 
 # ------------------------------------------------------------------------------------------- sums

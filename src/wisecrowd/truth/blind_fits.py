@@ -9,9 +9,9 @@ import numpy as np
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.kinds import LABELS, get_kind, kind_of
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.registry import get_method
 from wisecrowd.inference.checking import Checking
-from wisecrowd.truth.anchored_workers import require_blind
 
 
 def gated(labels: Any) -> Annotations:
@@ -35,32 +35,32 @@ def checking_of(data: Annotations) -> Checking:
     return made
 
 
-def fit_blind(data: Annotations, fit: Any = None) -> Any:
-    """Return a given fit of these annotations, or one of the default method, without gold.
+def require_blind(fit: Any) -> None:
+    """Raise a ParameterError if known answers went into a fit, because they cannot judge it."""
+    if vars(fit).get("saw_gold_", False):
+        raise ParameterError(
+            "The fit has seen gold, so that known answers cannot judge it; "
+            + for_reader("give a fit without gold, or leave fit out.", "fit it without --gold.")
+        )
 
-    Raises
-    ------
-    ParameterError
-        If the fit has seen gold.
-    DataError
-        If it is one of other tasks, classes or labels, such as with those of the person.
-    """
+
+def fit_without_gold(labels: Annotations, fit: Any = None) -> Any:
+    """Return the given fit of these labels, or one of the default method; it has seen no gold."""
     if fit is None:
-        return get_method(kind_of(data).default_method)()._fit_without_checks(data)
+        return get_method(kind_of(labels).default_method)()._fit_without_checks(labels)
     if not getattr(fit, "__sklearn_is_fitted__", lambda: False)():
         raise ParameterError("fit is not fitted; call its fit first, or leave it out.")
     require_blind(fit)
-    same = np.array_equal(fit.tasks_, data.tasks)
-    if hasattr(fit, "classes_") and hasattr(data, "classes"):
-        same = same and np.array_equal(fit.classes_, data.classes)
-    counts = getattr(fit, "labels_per_task_", data.labels_per_task)
-    if same and not np.array_equal(counts, data.labels_per_task):
+    differ = [
+        name for name, ids in labels.vocabularies().items()
+        if not np.array_equal(getattr(fit, f"{name}_", ()), ids)
+    ]  # fmt: skip
+    counts = getattr(fit, "labels_per_task_", labels.labels_per_task)
+    if not differ and not np.array_equal(counts, labels.labels_per_task):
+        differ = ["numbers of labels"]  # perhaps those of a person who knows the answers
+    if differ:
         raise DataError(
-            "The fit has other numbers of labels than these, perhaps with the answers of the "
-            "person among them; give the fit of these labels."
-        )
-    if not same:
-        raise DataError(
-            "The fit has other tasks or classes than the labels; give the fit of these labels."
+            f"The fit has other {' and '.join(differ)} than the labels; give the fit of these "
+            "labels."
         )
     return fit

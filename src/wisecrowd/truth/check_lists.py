@@ -26,7 +26,7 @@ from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.parameter_checks import as_generator, check_flag, check_integer
 from wisecrowd.core.types import Floats, Longs
 from wisecrowd.inference.checking import Checking
-from wisecrowd.truth.blind_fits import checking_of, fit_blind, gated
+from wisecrowd.truth.blind_fits import checking_of, fit_without_gold, gated
 
 N_STRATA = 5
 LEAST = 3  # tasks of a stratum
@@ -129,7 +129,7 @@ def check_list(
             "instead."
         )
     planned = _planned(looks, n, anytime)
-    model = fit_blind(data, fit)
+    model = fit_without_gold(data, fit)
     labelled = np.flatnonzero(data.labels_per_task > 0)
     if not len(labelled):
         raise DataError("No task has a label; there is nothing to check.")

@@ -14,7 +14,7 @@ from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.types import Floats, Longs, Mask
 from wisecrowd.inference.checking import Checking, Compared
-from wisecrowd.truth.blind_fits import checking_of, fit_blind, gated
+from wisecrowd.truth.blind_fits import checking_of, fit_without_gold, gated
 from wisecrowd.truth.check_lists import MOST_LOOKS
 from wisecrowd.truth.checked_answers import (
     SLACK,
@@ -159,7 +159,7 @@ def accuracy(
     check_number("level", level, 0.5, 0.9999)
     data = gated(labels)
     checking = checking_of(data)
-    model = fit_blind(data, fit)
+    model = fit_without_gold(data, fit)
     given = read_checked(checked, data, checking)
     compared = checking.compare(model, data, given.answers)
     labelled = data.labels_per_task > 0

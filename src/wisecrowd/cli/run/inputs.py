@@ -185,8 +185,8 @@ class KnownFile(NamedTuple):
             remedy = DEFAULT_REMEDY
         try:
             table, note = read_known(
-                self.path, self._asked(), preferred, remedy=remedy, keep_empty=row.empty_truth,
-                numbers=row.true_numbers,
+                self.path, self.asked_columns(), preferred, remedy=remedy,
+                keep_empty=row.empty_truth, numbers=row.true_numbers,
             )  # fmt: skip
         except DataError:
             self._refuse_spans()
@@ -204,7 +204,8 @@ class KnownFile(NamedTuple):
                 "score spans with wisecrowd evaluate."
             ) from None
 
-    def _asked(self) -> dict[str, str | None]:
+    def asked_columns(self) -> dict[str, str | None]:
+        """Return the columns that the options name, by role."""
         names = names_of(self.columns)
         if names is None:
             return {}

@@ -36,6 +36,12 @@ class TaskPrior:
     given: bool = False
     gold: NDArray[np.int32] | None = None
 
+    @property
+    def certain(self) -> bool:
+        """Whether the prior of a task leaves one class, as a known answer does."""
+        possible = (self.rows > -np.inf).sum(axis=1)
+        return bool(self.index is not None and self.rows.shape[1] > 1 and (possible == 1).any())
+
     def dense(self, n_tasks: int) -> NDArray[np.float64]:
         """Return the log prior of every task, (n_tasks, n_classes); a read-only view if shared."""
         if self.index is None:

@@ -21,7 +21,7 @@ from wisecrowd.core.part import Part, Table
 from wisecrowd.kinds.classes.audit.shared import fit_or_default, measure_misfit
 from wisecrowd.kinds.classes.columns import as_crowd_labels
 from wisecrowd.kinds.classes.truth import as_gold, as_truth
-from wisecrowd.truth.anchored_workers import require_blind
+from wisecrowd.truth.blind_fits import require_blind
 from wisecrowd.truth.measured_accuracy import MeasuredAccuracy, accuracy
 from wisecrowd.truth.sentences import measured_sentence
 from wisecrowd.truth.stratified import post_stratify
