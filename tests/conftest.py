@@ -14,6 +14,9 @@ from tests.slow_tests import read_list
 
 from wisecrowd.kinds.classes.container import CrowdLabels
 
+# Tests fork, which threads of PyTorch do not survive; it is not imported yet, and reads this then.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 RealCrowd = Callable[[str], tuple[CrowdLabels, dict[int, int]]]
 
 
