@@ -117,8 +117,8 @@ def test_exchanged_sides(cli, table):
     [
         (("--epsilon", "1.5"), 2, "--epsilon"),
         (("--judges", "nobody"), 2, "--judges names 'nobody'"),
-        (("--cluster", "txt"), 2, "--cluster is 'txt', which is no column of"),
-        (("--cluster", "worker"), 3, "a task belongs to one cluster"),
+        (("--cluster", "txt"), 2, "There is no column 'txt'"),
+        (("--cluster", "worker"), 3, "has two values of worker"),
         (("--swap", "x"), 2, "--swap is 'x'; give a judge and the worker"),
         (("--fail-on", "never"), 2, "--fail-on"),
         (("--known", "missing.csv"), 3, "missing.csv"),

@@ -80,7 +80,7 @@ def test_a_fit_of_other_labels_is_refused(crowd):
         np.append(labels.classes[labels.label], list(known.values())),
     )
     fit = wc.aggregation.MajorityVote()._fit_without_checks(expert)
-    with pytest.raises(DataError, match="other workers than the labels"):
+    with pytest.raises(DataError, match="other workers than these labels"):
         estimate(labels, known, fit=fit)
     half = labels.select_annotations(np.arange(labels.n_annotations) % 5 > 0)
     fit = wc.aggregation.MajorityVote()._fit_without_checks(half)

@@ -152,8 +152,9 @@ class _Table:
             return
         first = np.sort(self.rows(differs[0] + np.arange(2)))
         raise kinds_package().several_labels(
-            n_different, n_pairs, f", first in {self.places.rows(first)}", self.places.header
-        )
+            n_different, n_pairs, f", first in {self.places.rows(first)}", self.places.header,
+            self.places.names.get("task", "task"),
+        )  # fmt: skip
 
     def _refuse_several_questions(self, repeated: NDArray[np.int64]) -> None:
         if "question" not in self.extra:

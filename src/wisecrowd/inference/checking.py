@@ -71,4 +71,4 @@ class Checking:
 
     def compare(self, fit: Any, data: Any, answers: Mapping[Any, Any]) -> Compared:
         """Compare the results of a fit with answers by task."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define compare.")

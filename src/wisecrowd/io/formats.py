@@ -26,6 +26,7 @@ from wisecrowd.core.kinds import Kind, get_kind, kind_names
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.io.inventory import ID_ROLES, Inventory, Selection
+from wisecrowd.io.joined_columns import first_parts
 from wisecrowd.io.layout import Layout, Sample, explain_layout
 from wisecrowd.io.limits import require_columns
 from wisecrowd.io.platforms import platform_of
@@ -168,9 +169,11 @@ class Request:
         else:
             try:
                 container = self.kind.container
+                asked, parts = first_parts(self.asked, header, ("task", "worker"))
                 found, note = find_columns(
-                    header, self.asked, container.roles(), container.optional_roles
+                    header, asked, container.roles(), container.optional_roles
                 )
+                found |= parts
             except DataError as error:
                 why = self._sides_hint(header, source)
                 if why is None and sample is not None:

@@ -31,6 +31,7 @@ from wisecrowd.io.inventory import (
     renumbered,
     row_names_of,
 )
+from wisecrowd.io.joined_columns import joined_batch, joined_names, with_joined
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
 from wisecrowd.io.limits import require_room, require_rows
 from wisecrowd.io.packed_labels import labels_of_pack, pack_among, refuse_options
@@ -59,8 +60,9 @@ def read(path: PathLike | Iterable[PathLike], format: str = AUTO, **options: Any
         table with one row per task, or a platform such as "label-studio" or "mturk"; "auto" goes by
         the file's content and suffix, and takes standard input for csv.
     task, worker, label : str, optional
-        Names of the columns; the usual ones are recognised, and two candidates are an error. Where
-        a platform's export holds several questions, ``label`` names the one to read.
+        Names of the columns; the usual ones are recognised, and two candidates are an error. A task
+        or worker of several columns of a table has commas: "prompt_id,system". Where a platform's
+        export holds several questions, ``label`` names the one to read.
     classes : sequence, optional
         All classes, in this order; a label outside is an error.
     tasks, workers : sequence, optional
@@ -230,7 +232,7 @@ def read_columns(sources: list[Source], format: str, request: Request) -> dict[s
         leave_out_empty(values)
     misreadings.doubt_answers(values, request)
     return values | {
-        "places": Places(request.found, row_names, request.header),
+        "places": Places(joined_names(request.found), row_names, request.header),
         "notes": (*request.inventory.sentences(), *request.notes),
     }
 
@@ -276,6 +278,7 @@ def read_batches(
         for batch in reader_for(source, format, request.layout)(source, request):
             request.refuse_header(batch, size - before, source)
             size += len(next(iter(batch.values())))
+            batch = joined_batch(batch)
             batch = with_points(request.without_empty_weight(batch, source), request)
             yield (
                 file,
@@ -403,6 +406,7 @@ def read_known(
     frame = read_frame(path, format, encoding=encoding)
     if len(frame) == 0:
         raise _no_rows([source], Request({}))
+    frame = with_joined(frame, preferred.get("task"))
     header = frame.column_names
     try:
         found, note = find_truth_columns(header, preferred, asked=asked, remedy=remedy)

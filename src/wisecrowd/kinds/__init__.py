@@ -20,6 +20,8 @@ NAMES = (
     LABELS, ORDERED, NUMBERS, PAIRS, RANKINGS, SEQUENCES, SETS, BOXES, SAME, TEXTS, MASKS,
 )  # fmt: skip
 FOLDERS = {LABELS: "classes"}  # of the kinds whose folder has another name
+# Columns that together with a prompt or an item are what is labelled.
+PARTS = ("system", "model", "variant", "condition", "epoch", "run")
 BETWEEN = "|"  # between the classes of a set that is one text
 
 # Columns by which a kind is recognised, in lower case; the first complete set counts.
@@ -75,19 +77,26 @@ def span_hint(header: Collection[str]) -> str:
 
 
 def several_labels(
-    n_different: int, n_pairs: int, where: str, header: Collection[str] = ()
+    n_different: int, n_pairs: int, where: str, header: Collection[str] = (), task: str = "task"
 ) -> DataError:
-    """Return the error for many pairs with different labels; columns may tell what they mean."""
+    """Return the error for many pairs with different labels; columns may tell what they mean.
+
+    ``task`` is the name of the column of tasks, which may be a part of what was labelled only.
+    """
     if spans := span_hint(header):
         return DataError(
             f"{n_different} of {n_pairs} (task, worker) pairs have different labels{where}, and "
             f"{spans}; if they are not spans, say what repeats mean: "
             f"{option('duplicates', 'last')} or {option('duplicates', 'keep')}."
         )
+    part = next((name for name in header if name.lower() in PARTS and name != task), None)
+    further = "" if part is None else (
+        f"; if {part!r} is a part of what was labelled, give {option('task', f'{task},{part}')}"
+    )  # fmt: skip
     return DataError(
         f"{n_different} of {n_pairs} (task, worker) pairs have different labels{where}; say what "
         f"they mean: {option('duplicates', 'last')} if a later label corrects an earlier one, "
         f"{option('duplicates', 'keep')} if each is a judgement of its own; if together they "
         f"are a set of classes, join them in one row (cat{BETWEEN}dog) and give "
-        f"{option('type', SETS)}."
+        f"{option('type', SETS)}{further}."
     )

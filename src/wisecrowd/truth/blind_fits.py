@@ -57,10 +57,11 @@ def fit_without_gold(labels: Annotations, fit: Any = None) -> Any:
     ]  # fmt: skip
     counts = getattr(fit, "labels_per_task_", labels.labels_per_task)
     if not differ and not np.array_equal(counts, labels.labels_per_task):
-        differ = ["numbers of labels"]  # perhaps those of a person who knows the answers
+        differ = ["numbers of labels"]
     if differ:
+        person = ", perhaps with the answers of the person among them"
         raise DataError(
-            f"The fit has other {' and '.join(differ)} than the labels; give the fit of these "
-            "labels."
+            f"The fit has other {' and '.join(differ)} than these labels"
+            f"{'' if 'tasks' in differ else person}; give the fit of these labels."
         )
     return fit

@@ -14,6 +14,7 @@ from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import encode, lookup
 from wisecrowd.core.messages.descriptions import suggestion
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.types import Longs
 
 
@@ -111,8 +112,8 @@ def column_of_tasks(
         task_id = data.tasks[[place[row]]].tolist()[0]
         first, second = values.vocabulary[[code[place[row]], values.codes[row]]].tolist()
         raise DataError(
-            f"Task {task_id!r} has two values of {name}, {first!r} and {second!r}; make task and "
-            f"{name} together the task."
+            f"Task {task_id!r} has two values of {name}, {first!r} and {second!r}; if what is "
+            f"labelled is both together, give {option('task', found['task'] + ',' + name)}."
         )
     vocabulary = np.append(values.vocabulary.astype(object), [None])
     return np.asarray(vocabulary[code])

@@ -32,8 +32,12 @@ Workers = Annotated[
 ]
 Soft = Annotated[bool, option("--soft", "Add columns p_CLASS with the probability of every class.")]
 Ids = Annotated[str | None, option("--ids FILE", "Task of each row of the features.")]
-TaskColumn = Annotated[str | None, option("--task COLUMN", "Column with task ids.")]
-WorkerColumn = Annotated[str | None, option("--worker COLUMN", "Column with worker ids.")]
+TaskColumn = Annotated[
+    str | None, option("--task COLUMN", "Column with task ids; several together: prompt,system.")
+]
+WorkerColumn = Annotated[
+    str | None, option("--worker COLUMN", "Column with worker ids; several: judge,version.")
+]
 LabelColumn = Annotated[
     str | None, option("--label COLUMN", "Column with labels; in exports, the question.")
 ]

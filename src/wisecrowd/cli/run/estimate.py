@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from wisecrowd.cli.options.estimate import EstimateOptions
 from wisecrowd.cli.options.reading import Reading
 from wisecrowd.cli.run.groups import attribute_table
-from wisecrowd.cli.run.inputs import KnownFile, describe_run, known_answers, read_labels
+from wisecrowd.cli.run.inputs import (
+    KnownFile,
+    column_of_answers,
+    describe_run,
+    known_answers,
+    read_labels,
+)
 from wisecrowd.cli.run.outputs import (
     check_outputs,
     give_json,
@@ -32,13 +37,13 @@ from wisecrowd.core.gold import find_truth_columns
 from wisecrowd.core.kinds import kind_of
 from wisecrowd.engines.threads import set_threads
 from wisecrowd.io.formats import PLATFORMS, format_of
+from wisecrowd.io.joined_columns import with_joined
 from wisecrowd.io.sources import find_sources
 from wisecrowd.io.tables import read_frame
 from wisecrowd.storage.atomic import together
 from wisecrowd.storage.saved_methods import load
 from wisecrowd.truth.estimates import ALL, ITEM, Estimate
 from wisecrowd.truth.estimates import estimate as estimate_means
-from wisecrowd.truth.task_values import column_of_tasks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,13 +114,9 @@ def with_columns(
     wanted = {name for name in names if name is not None} - set(labels.task_columns)
     if labels.about_items:
         wanted -= {ITEM}
-    frames: list[Any] = []
     for name in sorted(wanted):
-        frames = frames or answer_frames(files, name, labels)
-        column: NDArray[Any] = np.full(labels.n_tasks, None, dtype=object)
-        for frame in frames:
-            found = column_of_tasks(frame, name, labels, f"--{place_of(name, names)}", reading.task)
-            column = np.where([one is not None for one in found.tolist()], found, column)
+        option = f"--{place_of(name, names)}"
+        column = column_of_answers(files, name, labels, option, reading.task)
         labels = with_task_attributes(labels, {"task": labels.tasks, name: column})
     return labels
 
@@ -123,17 +124,6 @@ def with_columns(
 def place_of(name: str, names: tuple[str | None, ...]) -> str:
     """Return the option that names a column."""
     return "by" if name == names[0] else "cluster"
-
-
-def answer_frames(files: list[str], name: str, labels: Annotations) -> list[Any]:
-    """Return the files of answers as tables with all of their columns."""
-    for source in find_sources(files):
-        if source.path is None or format_of(source) in PLATFORMS:
-            raise ParameterError(
-                f"The column {name!r} can only be read from tables; give it in a file of "
-                "attributes, with --attributes FILE."
-            )
-    return [read_frame(str(source.path)) for source in find_sources(files)]
 
 
 def known_table(file: KnownFile, labels: Annotations, notes: Notes) -> dict[Any, Any] | pa.Table:
@@ -144,7 +134,7 @@ def known_table(file: KnownFile, labels: Annotations, notes: Notes) -> dict[Any,
     source = find_sources(file.path)[0]
     if format_of(source) in PLATFORMS:
         return answers
-    frame = read_frame(file.path)
+    frame = with_joined(read_frame(file.path), file.reading.task)
     columns = {plain_name(name): name for name in frame.column_names}
     if not {"stratum", "weight"} & set(columns):
         return answers

@@ -15,7 +15,8 @@ from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.gold import DEFAULT_REMEDY
 from wisecrowd.core.kinds import LABELS, get_kind, kind_of
 from wisecrowd.inference.scorers import ResultFile, scorer_of
-from wisecrowd.io.formats import format_of
+from wisecrowd.io.formats import PLATFORMS, format_of
+from wisecrowd.io.joined_columns import with_joined
 from wisecrowd.io.platforms.coco import true_boxes
 from wisecrowd.io.pseudonyms import hide_ids, pseudonymize, read_key
 from wisecrowd.io.read_options import names_of
@@ -25,6 +26,7 @@ from wisecrowd.kinds.classes.audit.drift import drop_after
 from wisecrowd.kinds.classes.container import CrowdLabels
 from wisecrowd.packs.pack import SUMMARY, is_pack
 from wisecrowd.storage.manifest import Manifest
+from wisecrowd.truth.task_values import column_of_tasks
 
 if TYPE_CHECKING:
     import typer
@@ -237,6 +239,23 @@ def read_answers(file: KnownFile, data: Annotations, notes: Notes) -> Any:
     for sentence in found.remarks(file.path) if hasattr(found, "remarks") else ():
         notes(sentence)
     return found
+
+
+def column_of_answers(
+    files: list[str], name: str, data: Annotations, option: str, task: str | None
+) -> NDArray[Any]:
+    """Return a column of the files of answers as one value per task, None where it is empty."""
+    column = np.full(data.n_tasks, None, dtype=object)
+    for source in find_sources(files):
+        if source.path is None or format_of(source) in PLATFORMS:
+            raise ParameterError(
+                f"{option} names the column {name!r}, which can only be read from tables; convert "
+                f"{source.name} first, or give the column in a file of attributes."
+            )
+        frame = with_joined(read_frame(str(source.path)), task)
+        found = column_of_tasks(frame, name, data, option, task)
+        column = np.where([one is not None for one in found.tolist()], found, column)
+    return column
 
 
 def result_file(path: str) -> ResultFile:

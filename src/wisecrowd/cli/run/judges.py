@@ -10,7 +10,7 @@ import typer
 
 from wisecrowd.cli.options.judges import JudgeOptions
 from wisecrowd.cli.options.reading import Reading
-from wisecrowd.cli.run.inputs import KnownFile, describe_run, read_labels
+from wisecrowd.cli.run.inputs import KnownFile, column_of_answers, describe_run, read_labels
 from wisecrowd.cli.run.outputs import (
     check_outputs,
     give_json,
@@ -21,13 +21,12 @@ from wisecrowd.cli.run.outputs import (
 )
 from wisecrowd.cli.run.progress import working
 from wisecrowd.cli.terminal import Notes, harmless, indented, text_table
-from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import SEVERITIES, check_severity
 from wisecrowd.core.kinds import LABELS, kind_of
-from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.parameter_checks import check_number
+from wisecrowd.io.joined_columns import with_joined
 from wisecrowd.io.read_options import names_of
 from wisecrowd.io.tables import read_frame, write_table
 from wisecrowd.storage.atomic import atomic_directory, together
@@ -62,7 +61,7 @@ def judges(context: typer.Context, files: list[str], asked: JudgeOptions) -> Non
         data = read_labels(files, reading, notes)
         cluster = None
         if asked.cluster is not None:
-            cluster = clusters_in(files, asked.cluster, reading.task, data)
+            cluster = column_of_answers(files, asked.cluster, data, "--cluster", reading.task)
         answers = None if known is None else weighted_answers(known, data, notes)
         with working("comparing judges with people", notes):
             found = compare_judges(
@@ -120,41 +119,11 @@ def _swap(given: list[str] | None) -> dict[str, str] | None:
     return found or None
 
 
-def clusters_in(
-    files: list[str], column: str, task: str | None, data: Annotations
-) -> dict[Any, Any]:
-    """Return the cluster of each task from a column of the files with the answers."""
-    found: dict[str, Any] = {}
-    for path in files:
-        try:
-            frame = read_frame(path)
-        except DataError:
-            raise DataError(
-                f"--cluster names a column of a table, and {path} is none; convert it first."
-            ) from None
-        names = list(frame.column_names)
-        if column not in names:
-            raise ParameterError(
-                f"--cluster is {column!r}{suggestion(column, names)}, which is no column of "
-                f"{path}; there are {', '.join(names)}."
-            )
-        ids = frame[find_columns(names, {"task": task})[0]["task"]].to_pylist()
-        for one, value in zip(ids, frame[column].to_pylist(), strict=True):
-            if is_missing(value) or value == "":
-                continue
-            if found.setdefault(str(one), value) != value:
-                raise DataError(
-                    f"Task {one!r} has the values {found[str(one)]!r} and {value!r} in the column "
-                    f"{column!r}; a task belongs to one cluster."
-                )
-    return {task: found.get(str(task)) for task in data.tasks.tolist()}
-
-
 def weighted_answers(file: KnownFile, data: Annotations, notes: Notes) -> Any:
     """Return known answers by task, with their weights if the file has some."""
     # Known answers about items are scores, and those about votes are outcomes.
     tasks, answers = file.pairs(notes, LABELS if data.about_items else kind_of(data).name)
-    frame = read_frame(file.path)
+    frame = with_joined(read_frame(file.path), file.reading.task)
     if "weight" not in frame.column_names:
         return dict(zip(tasks, answers, strict=True))
     ids = frame[find_columns(list(frame.column_names), {"task": file.reading.task})[0]["task"]]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from wisecrowd.cli.options.report import DEFAULT, ReportOptions
-from wisecrowd.cli.run.inputs import KnownFile, describe_run, read_labels
-from wisecrowd.cli.run.judges import clusters_in, exit_if_found, weighted_answers, with_all_kinds
+from wisecrowd.cli.run.inputs import KnownFile, column_of_answers, describe_run, read_labels
+from wisecrowd.cli.run.judges import exit_if_found, weighted_answers, with_all_kinds
 from wisecrowd.cli.run.outputs import (
     check_outputs,
     give_json,
@@ -54,7 +54,7 @@ def report_judges(context: typer.Context, files: list[str], asked: ReportOptions
         data = read_labels(files, reading, notes)
         cluster = None
         if asked.cluster is not None:
-            cluster = clusters_in(files, asked.cluster, reading.task, data)
+            cluster = column_of_answers(files, asked.cluster, data, "--cluster", reading.task)
         answers = None if known is None else weighted_answers(known, data, notes)
         with working("comparing judges with people", notes):
             found = compare_judges(
