@@ -301,8 +301,9 @@ def _groups(crowd: Annotations, compare: str | Mapping[Any, Any]) -> dict[str, N
         if compare not in crowd.worker_columns:
             known = ", ".join(crowd.worker_columns) or "none"
             raise ParameterError(
-                f"compare is {compare!r}, but the worker columns are: {known}; name one of these, "
-                "or give a mapping from worker to group."
+                f"{for_reader('compare', '--compare')} is {compare!r}, but the worker columns are: "
+                f"{known}; name one of these, or give "
+                + for_reader("a mapping from worker to group.", "it in --worker-attributes FILE.")
             )
         values = crowd.worker_columns[compare].tolist()
     else:

@@ -22,7 +22,7 @@ from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.arrow import as_frame, frame_library
 from wisecrowd.core.columns import TRUTH_NAMES, plain_name
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import as_generator, check_flag, check_integer
 from wisecrowd.core.types import Floats, Longs
 from wisecrowd.inference.checking import Checking
@@ -163,13 +163,13 @@ def _planned(looks: Sequence[int], n: int, anytime: bool) -> tuple[int, ...]:
     planned = tuple(sorted({*looks, n}))
     if planned[-1] > n:
         raise ParameterError(
-            f"looks has {planned[-1]}, and the list has {n} tasks; give "
-            f"{option('n', str(planned[-1]))}, or smaller looks."
+            f"{for_reader('looks has', '--looks has')} {planned[-1]}, and the list has {n} tasks; "
+            f"give {for_reader('n=', '-n ')}{planned[-1]}, or smaller looks."
         )
     if len(planned) > MOST_LOOKS:
         raise ParameterError(
             f"{len(planned)} looks are planned, and at most {MOST_LOOKS} with the whole list can "
-            f"be; give fewer, or {option('anytime', 'True')}."
+            f"be; give fewer, or {for_reader('anytime=True', '--anytime')}."
         )
     if anytime and len(planned) > 1:
         raise ParameterError("anytime needs no planned looks; leave looks out.")
