@@ -182,3 +182,12 @@ def test_bad_plans_are_one_sentence(cli, more, message):
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_a_kind_without_estimates_is_refused_before_its_answers_are_read(cli, table):
+    boxes = table("boxes.csv", ["task", "worker", "x", "y", "width", "height"],
+                  [["t1", "ann", 0, 0, 5, 5], ["t1", "bob", 0, 0, 5, 6]])  # fmt: skip
+    truth = table("truth.csv", ["task", "x", "y", "width", "height"], [["t1", 0, 0, 5, 5]])
+    code, out, err = cli("estimate", boxes, "--type", "boxes", "--known", truth)
+    assert (code, out) == (3, "")
+    assert "the data are boxes; wisecrowd evaluate scores their results instead." in err

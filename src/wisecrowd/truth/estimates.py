@@ -168,16 +168,23 @@ def estimate(
 # ------------------------------------------------------------------------------------------- input
 
 
-def read_targets(data: Annotations, answers: dict[Any, Any], fit: Any, of: str | None) -> Targets:
-    """Return known answers and predictions; the fit has not seen the known answers."""
+def targets_of(data: Annotations) -> Any:
+    """Return the part of a kind that says what can be estimated of it."""
     kind = kind_of(data)
     part: Any = kind.part("targets")
     if part is None:
         good = [name for name, one in all_kinds().items() if one.has_part("targets")]
+        scores = for_reader("score", "wisecrowd evaluate scores")
         raise DataError(
-            f"Estimates are for {', '.join(good)}, and the data are {kind.name}; "
-            f"{for_reader('score', 'wisecrowd check scores')} their results instead."
+            f"Estimates are for {', '.join(good)}, and the data are {kind.name}; {scores} their "
+            "results instead."
         )
+    return part
+
+
+def read_targets(data: Annotations, answers: dict[Any, Any], fit: Any, of: str | None) -> Targets:
+    """Return known answers and predictions; the fit has not seen the known answers."""
+    part = targets_of(data)
     wanted = part.OF[0] if of is None else of
     check_choice(for_reader("of", "--of"), wanted, part.OF)
     require_enough(len(answers))

@@ -38,6 +38,7 @@ from wisecrowd.io.tables import read_frame
 from wisecrowd.storage.atomic import together
 from wisecrowd.storage.manifest import file_sha256, is_own_output, read_manifest, write_manifest
 from wisecrowd.truth import accuracy, check_list
+from wisecrowd.truth.blind_fits import checking_of
 from wisecrowd.truth.designs import ids_as_in, task_column
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def check(context: typer.Context, files: list[str], asked: CheckOptions) -> None
     measured = None
     with Notes(asked.running.quiet) as notes:
         data = read_labels(files, declared, notes)
+        checking_of(data)  # refuses a kind that cannot be checked, before it is fitted
         if model is None:
             model = configured_method(kind_of(data).default_method, asked.parameter, seed)
         facts: dict[str, Any] = {"method": "labels", "parameters": {}}
@@ -264,7 +266,9 @@ def _give_list(
         command = ["wisecrowd", "check", *files, "--checked", table]
         method = [] if asked.method == "auto" else ["-m", asked.method]
         method = method if asked.labels is None else ["--labels", asked.labels]
-        what = f"fill in the column {', '.join(made.to_fill_in)} without looking at the results"
+        several = "columns" if len(made.to_fill_in) > 1 else "column"
+        named = ", ".join(made.to_fill_in)
+        what = f"fill in the {several} {named} without looking at the results"
         if is_project(table):
             what, command[-1] = "label them in a project, and export it as JSON", "EXPORT.json"
         notes(f"{what}, then: " + shlex.join([*command, *method, *asked.reading.options()]))

@@ -42,7 +42,7 @@ from wisecrowd.io.sources import find_sources
 from wisecrowd.io.tables import read_frame
 from wisecrowd.storage.atomic import together
 from wisecrowd.storage.saved_methods import load
-from wisecrowd.truth.estimates import ALL, ITEM, Estimate
+from wisecrowd.truth.estimates import ALL, ITEM, Estimate, targets_of
 from wisecrowd.truth.estimates import estimate as estimate_means
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def estimate(context: typer.Context, files: list[str], asked: EstimateOptions) -
     file = KnownFile(asked.known, "--known", asked.known_columns, asked.reading)
     with Notes(asked.running.quiet) as notes:
         labels = read_labels(files, asked.reading, notes)
+        targets_of(labels)  # or this kind is refused, before known answers of another form are read
         labels = with_columns(labels, files, asked.reading, asked.attributes, notes, asked.by,
                               asked.cluster)  # fmt: skip
         known = known_table(file, labels, notes)
