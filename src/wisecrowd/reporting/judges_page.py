@@ -31,6 +31,7 @@ from wisecrowd.storage.manifest import Manifest, write_manifest
 from wisecrowd.truth.judge_results import NO, UNDECIDED, YES, JudgeResults
 
 SCHEMA, VERSION = "wisecrowd-judges", 1
+LEAST_SPAN = 0.2  # of the axis of agreement, so that a small difference looks small
 MOST_JUDGES = 40  # that the page shows
 MOST_IN_MATRIX = 12
 TONES = {YES: "", NO: "high", UNDECIDED: "medium"}
@@ -209,7 +210,8 @@ def _agreement(summary: Summary) -> Chart | None:
     if not rows:
         return None
     values = [row[name] for row in rows for name in ("score", "ceiling")]
-    room = 0.1 * (max(values) - min(values)) or 0.05
+    span, least = max(values) - min(values), LEAST_SPAN * (max(values) if distance else 1.0)
+    room = max(0.1 * span, (least - span) / 2) or 0.05
     low, high = min(values) - room, max(values) + room
     x, height = Scale(low, high, INSET, WIDTH - INSET), ROW * len(rows)
     at = [round(ROW * (n + 0.5), 1) for n in range(len(rows))]
