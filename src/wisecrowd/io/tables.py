@@ -278,7 +278,8 @@ def read_batches(
         for batch in reader_for(source, format, request.layout)(source, request):
             request.refuse_header(batch, size - before, source)
             size += len(next(iter(batch.values())))
-            batch = joined_batch(batch)
+            if request.asked:  # else every column is read by its own name
+                batch = joined_batch(batch)
             batch = with_points(request.without_empty_weight(batch, source), request)
             yield (
                 file,

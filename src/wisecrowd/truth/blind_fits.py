@@ -53,7 +53,7 @@ def fit_without_gold(labels: Annotations, fit: Any = None) -> Any:
     require_blind(fit)
     differ = [
         name for name, ids in labels.vocabularies().items()
-        if not np.array_equal(getattr(fit, f"{name}_", ()), ids)
+        if hasattr(fit, f"{name}_") and not np.array_equal(getattr(fit, f"{name}_"), ids)
     ]  # fmt: skip
     counts = getattr(fit, "labels_per_task_", labels.labels_per_task)
     if not differ and not np.array_equal(counts, labels.labels_per_task):

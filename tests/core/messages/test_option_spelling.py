@@ -30,6 +30,7 @@ SHELL = re.compile(r"(?<![\w-])--[a-z][a-z-]+|\bwisecrowd (audit|aggregate|train
 # What only one kind of reader can get to see, or what is no option: part of the text, and why.
 FOR_PYTHON = {
     "FixedConfusion(…": "a repr",
+    "MeasuredAccuracy(…": "a repr",
     "--limit is": "parses the option itself",
     "typeof({0})": "SQL",
     "wisecrowd.read(path)": "a path given where labels are expected, in Python",
@@ -112,7 +113,7 @@ def test_the_library_spells_nothing_for_a_shell_alone():
 
 
 def test_the_command_line_spells_nothing_for_python():
-    excused = {"-p ", "in Python", "for wisecrowd.load"}
+    excused = {"-p ", "in Python", "for wisecrowd.load", "a class such as yes=0.8"}
     assert list(found({"cli"}, PYTHON, excused)) == []
 
 
